@@ -39,6 +39,7 @@ FLOORS = (
     "pricing",
     "keep",
     "fit",
+    "split",
 )
 HEADERS_ALONE = {  # public headers without a source of their name
     "units": "base",

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
@@ -58,6 +60,50 @@ py::dict dict_of(const Tensor& tensor) {
   return dict;
 }
 
+// How a loop calls one of an op's inputs: by its name, or by its position if the op has it more than once.
+std::string called(const OpSpec& op, Index input) {
+  const std::string& name = op.inputs[at(input)];
+  return std::count(op.inputs.begin(), op.inputs.end(), name) == 1 ? name : std::to_string(input);
+}
+
+py::object axes_of(const Axes& axes) {
+  if (axes.first == axes.last) return py::int_(axes.first);
+  return py::cast(std::vector<Index>{axes.first, axes.last});
+}
+
+// A number of rows: an integer, or a fraction as text.
+py::object rows_of(std::int64_t number, std::int64_t per) {
+  const std::int64_t common = std::gcd(number, per);
+  if (common == per) return py::int_(number / per);
+  return py::str(std::to_string(number / common) + "/" + std::to_string(per / common));
+}
+
+py::list dicts_of(const OpSpec& op, const std::vector<Loop>& loops) {
+  py::list list;
+  for (const Loop& loop : loops) {
+    py::dict dict, reads, writes, early;
+    dict["extent"] = loop.extent;
+    for (const LoopRead& r : loop.reads)
+      reads[py::str(called(op, r.input))] = std::vector<py::object>{axes_of(r.axes), rows_of(r.step, r.per),
+                                                                    rows_of(r.window, r.per), rows_of(r.before, r.per)};
+    for (const LoopWrite& w : loop.writes)
+      writes[py::str(op.outputs[at(w.output)])] = std::vector<py::object>{axes_of(w.axes), py::int_(w.step)};
+    std::vector<std::string> sums;
+    for (const Index output : loop.sums) sums.push_back(op.outputs[at(output)]);
+    for (const EarlyOutput& one : loop.early) {
+      std::vector<std::string> inputs;
+      for (const Index input : one.inputs) inputs.push_back(called(op, input));
+      early[py::str(op.outputs[at(one.output)])] = inputs;
+    }
+    if (!loop.reads.empty()) dict["reads"] = reads;
+    if (!loop.writes.empty()) dict["writes"] = writes;
+    if (!sums.empty()) dict["sums"] = sums;
+    if (!loop.early.empty()) dict["early"] = early;
+    list.append(std::move(dict));
+  }
+  return list;
+}
+
 py::dict dict_of(const OpSpec& op) {
   py::dict dict;
   dict["name"] = op.name;
@@ -76,6 +122,7 @@ py::dict dict_of(const OpSpec& op) {
   if (!op.recompute) dict["recompute"] = false;
   if (!op.branch.empty()) dict["branch"] = op.branch;
   if (op.flops) dict["flops"] = *op.flops;
+  if (!op.loops.empty()) dict["loops"] = dicts_of(op, op.loops);
   return dict;
 }
 
@@ -205,12 +252,66 @@ void bind_tensor(py::module_& m) {
            }));
 }
 
+using ReadRow = std::tuple<Index, Index, Index, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+using WriteRow = std::tuple<Index, Index, Index, std::int64_t>;
+using EarlyRow = std::pair<Index, std::vector<Index>>;
+
+std::vector<ReadRow> read_rows(const Loop& loop) {
+  std::vector<ReadRow> rows;
+  for (const LoopRead& r : loop.reads)
+    rows.emplace_back(r.input, r.axes.first, r.axes.last, r.step, r.window, r.before, r.per);
+  return rows;
+}
+
+std::vector<WriteRow> write_rows(const Loop& loop) {
+  std::vector<WriteRow> rows;
+  for (const LoopWrite& w : loop.writes) rows.emplace_back(w.output, w.axes.first, w.axes.last, w.step);
+  return rows;
+}
+
+std::vector<EarlyRow> early_rows(const Loop& loop) {
+  std::vector<EarlyRow> rows;
+  for (const EarlyOutput& early : loop.early) rows.emplace_back(early.output, early.inputs);
+  return rows;
+}
+
+void bind_loop(py::module_& m) {
+  const auto make = [](std::int64_t extent, const std::vector<ReadRow>& reads, const std::vector<WriteRow>& writes,
+                       std::vector<Index> sums, const std::vector<EarlyRow>& early) {
+    Loop loop{extent, {}, {}, std::move(sums), {}};
+    for (const auto& [input, first, last, step, window, before, per] : reads)
+      loop.reads.push_back({input, {first, last}, step, window, before, per});
+    for (const auto& [output, first, last, step] : writes) loop.writes.push_back({output, {first, last}, step});
+    for (const auto& [output, inputs] : early) loop.early.push_back({output, inputs});
+    return loop;
+  };
+  py::class_<Loop>(
+      m, "Loop",
+      "Along which rows an op goes while it runs. Inputs and outputs are positions in the op.\n\n"
+      "reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the\n"
+      "first three over the fourth. writes are (output, first axis, last axis, step); early are (output,\n"
+      "inputs).")
+      .def(py::init(make), py::arg("extent"), py::arg("reads") = std::vector<ReadRow>{},
+           py::arg("writes") = std::vector<WriteRow>{}, py::arg("sums") = std::vector<Index>{},
+           py::arg("early") = std::vector<EarlyRow>{})
+      .def_readonly("extent", &Loop::extent)
+      .def_property_readonly("reads", &read_rows)
+      .def_property_readonly("writes", &write_rows)
+      .def_readonly("sums", &Loop::sums)
+      .def_property_readonly("early", &early_rows)
+      .def("__eq__", &equal<Loop>, py::arg("other"))
+      .def("__repr__", [](const Loop& loop) { return "Loop(extent=" + std::to_string(loop.extent) + ")"; })
+      .def("__reduce__", made_again_by<Loop>([](const Loop& loop) {
+             return py::make_tuple(loop.extent, read_rows(loop), write_rows(loop), loop.sums, early_rows(loop));
+           }));
+}
+
 void bind_op(py::module_& m) {
   const auto make = [](std::string name, std::string type, std::vector<std::string> inputs,
                        std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
                        const ViewTuples& concats, std::vector<std::string> after, std::optional<double> cost,
-                       bool recompute, std::string branch, std::optional<double> flops) {
+                       bool recompute, std::string branch, std::optional<double> flops, std::vector<Loop> loops) {
     return OpSpec{std::move(name),
                   std::move(type),
                   std::move(inputs),
@@ -226,7 +327,8 @@ void bind_op(py::module_& m) {
                   cost,
                   recompute,
                   std::move(branch),
-                  flops};
+                  flops,
+                  std::move(loops)};
   };
   py::class_<OpSpec>(
       m, "Op",
@@ -238,7 +340,7 @@ void bind_op(py::module_& m) {
            py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0,
            py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
            py::arg("after") = std::vector<std::string>{}, py::arg("cost") = py::none(), py::arg("recompute") = true,
-           py::arg("branch") = "", py::arg("flops") = py::none())
+           py::arg("branch") = "", py::arg("flops") = py::none(), py::arg("loops") = std::vector<Loop>{})
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -255,12 +357,14 @@ void bind_op(py::module_& m) {
       .def_readonly("recompute", &OpSpec::recompute, "Whether it may run again: it gives what it gave before.")
       .def_readonly("branch", &OpSpec::branch, "In which it runs, such as 'if1/then'; empty: in every run.")
       .def_readonly("flops", &OpSpec::flops, "Floating-point operations; None where nothing is said.")
+      .def_readonly("loops", &OpSpec::loops, "Loops, along each of which it may run in pieces.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def("__reduce__", made_again_by<OpSpec>([](const OpSpec& op) {
              return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
                                    tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
-                                   tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops);
+                                   tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops,
+                                   op.loops);
            }));
 }
 
@@ -284,6 +388,7 @@ void bind_order(py::module_& m) {
 
 void bind_graph(py::module_& m) {
   bind_tensor(m);
+  bind_loop(m);
   bind_op(m);
   bind_layout(m);
   const auto make = [](std::vector<Tensor> tensors, std::vector<OpSpec> ops, std::vector<std::string> outputs,

@@ -14,6 +14,7 @@ namespace py = pybind11;
 
 void bind_errors(py::module_& m);
 void bind_fit(py::module_& m);
+void bind_split(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_keep(py::module_& m);
 void bind_methods(py::module_& m);

@@ -14,6 +14,7 @@ PYBIND11_MODULE(_core, m) {
   b::bind_methods(m);
   b::bind_ranges(m);
   b::bind_fit(m);
+  b::bind_split(m);
   b::bind_pricing(m);
   b::bind_order_bound(m);
   b::bind_verify(m);

@@ -19,6 +19,7 @@ __all__: list[str] = [
     "HappensBefore",
     "InvalidPlanError",
     "Layout",
+    "Loop",
     "Op",
     "Order",
     "OrderInfo",
@@ -26,6 +27,7 @@ __all__: list[str] = [
     "PART_BEFORE_KEEP",
     "PART_BEFORE_PRICES",
     "Parameter",
+    "Piece",
     "PlanInPools",
     "PlannerInfo",
     "PoolFault",
@@ -36,6 +38,7 @@ __all__: list[str] = [
     "RangePlan",
     "ReplayFault",
     "Solution",
+    "SplitGraph",
     "StorageOptions",
     "Tensor",
     "TimeLimitError",
@@ -84,6 +87,7 @@ __all__: list[str] = [
     "solve_methods",
     "solve_problem",
     "solve_range",
+    "split",
     "targets_of",
     "verify",
     "why_too_large",
@@ -142,6 +146,60 @@ class Tensor:
     @property
     def shape(self) -> list[int] | None: ...
 
+class Loop:
+    """
+    Along which rows an op goes while it runs. Inputs and outputs are positions in the op.
+
+    reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the
+    first three over the fourth. writes are (output, first axis, last axis, step); early are (output,
+    inputs).
+    """
+
+    __hash__: typing.ClassVar[None] = None
+    def __eq__(self, other: typing.Any) -> bool: ...
+    def __init__(
+        self,
+        extent: typing.SupportsInt | typing.SupportsIndex,
+        reads: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
+        writes: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ] = [],
+        sums: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+        early: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+            ]
+        ] = [],
+    ) -> None: ...
+    def __reduce__(self) -> tuple: ...
+    def __repr__(self) -> str: ...
+    @property
+    def early(self) -> list[tuple[int, list[int]]]: ...
+    @property
+    def extent(self) -> int: ...
+    @property
+    def reads(self) -> list[tuple[int, int, int, int, int, int, int]]: ...
+    @property
+    def sums(self) -> list[int]: ...
+    @property
+    def writes(self) -> list[tuple[int, int, int, int]]: ...
+
 class Op:
     """
     A step of a graph. Tensors are referred to by name; relations are (output, input, offset): aliases, inplace,
@@ -169,6 +227,7 @@ class Op:
         recompute: bool = True,
         branch: str = "",
         flops: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        loops: collections.abc.Sequence[Loop] = [],
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -200,6 +259,11 @@ class Op:
     def inplace(self) -> list[tuple[str, str, int]]: ...
     @property
     def inputs(self) -> list[str]: ...
+    @property
+    def loops(self) -> list[Loop]:
+        """
+        Loops, along each of which it may run in pieces.
+        """
     @property
     def name(self) -> str: ...
     @property
@@ -919,6 +983,35 @@ class FittedPlan:
     @property
     def reordered(self) -> bool: ...
 
+class Piece:
+    """
+    What an op of a split graph does: 'whole', 'part', 'early' or 'keep'. `of` is an op of the graph.
+    Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).
+    """
+    @property
+    def does(self) -> str: ...
+    @property
+    def iterations(self) -> tuple[int, int]: ...
+    @property
+    def loop(self) -> int: ...
+    @property
+    def of(self) -> int: ...
+    @property
+    def reads(self) -> list: ...
+    @property
+    def writes(self) -> list: ...
+
+class SplitGraph:
+    """
+    A graph with ops in pieces, and what each of its ops does.
+    """
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def kept_bytes(self) -> int: ...
+    @property
+    def pieces(self) -> list[Piece]: ...
+
 class PricedPlan:
     """
     A plan, and what its pairs pay that share bytes; see pricing.hpp.
@@ -1444,6 +1537,21 @@ def solve_range(
 ) -> RangePlan:
     """
     One plan of a network at several sizes, the largest last: rows (sizes, graph). Verified.
+    """
+
+def split(
+    graph: Graph,
+    regions: collections.abc.Sequence[
+        tuple[
+            collections.abc.Sequence[
+                tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+            ],
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+    ],
+) -> SplitGraph:
+    """
+    The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).
     """
 
 def targets_of(

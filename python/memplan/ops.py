@@ -8,7 +8,7 @@ from . import _core
 
 _FIELDS = (
     *("name", "type", "inputs", "outputs", "workspace", "aliases", "inplace", "overwrites", "stream"),
-    *("slices", "concats", "after", "cost", "recompute", "branch", "flops"),
+    *("slices", "concats", "after", "cost", "recompute", "branch", "flops", "loops"),
 )
 
 

@@ -17,6 +17,7 @@
 
 #include "memplan/branches.hpp"
 #include "memplan/layout.hpp"
+#include "memplan/loops.hpp"
 #include "memplan/units.hpp"
 
 namespace memplan {
@@ -68,6 +69,7 @@ struct BasicOp {
   bool recompute = true;    // it may run again: it draws no random numbers, and changes nothing but what it overwrites
   std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
   std::optional<double> flops = {};  // floating-point operations; finite, >= 0
+  std::vector<Loop> loops = {};      // along each of which it may run in pieces
 
   bool operator==(const BasicOp&) const = default;
 };
@@ -86,7 +88,7 @@ struct GraphSpec {
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
-  // written twice or never, a malformed branch, an op that no run has together with all that it reads, a use before its
+  // written twice or never, a malformed branch or loop, an op that no run has together with all that it reads, a use before its
   // producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate listed
   // in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
@@ -118,6 +120,9 @@ class Graph {
   std::optional<Branches> branches_;
   std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
 };
+
+// The rows of a tensor along axes of its shape; the largest int64 if they are more.
+std::int64_t rows_of(const Tensor& tensor, const Axes& axes);
 
 // An op of a graph as a caller would write it down.
 OpSpec spec_of(const Graph& graph, const Op& op);

@@ -92,6 +92,7 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.recompute = spec.recompute;
   op.branch = std::move(spec.branch);
   op.flops = spec.flops;
+  op.loops = std::move(spec.loops);
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -155,6 +156,16 @@ bool Graph::operator==(const Graph& other) const {
   return tensors_ == other.tensors_ && ops_ == other.ops_ && outputs_ == other.outputs_ && layout_ == other.layout_;
 }
 
+std::int64_t rows_of(const Tensor& tensor, const Axes& axes) {
+  std::int64_t rows = 1;
+  for (Index axis = axes.first; axis <= axes.last; ++axis)
+    if (const std::int64_t extent = (*tensor.shape)[at(axis)]; extent == 0)
+      return 0;
+    else
+      rows = rows > kMaxBytes / extent ? kMaxBytes : rows * extent;
+  return rows;
+}
+
 OpSpec spec_of(const Graph& graph, const Op& op) {
   const auto tensors = [&](const std::vector<Index>& indices) {
     std::vector<std::string> names;
@@ -172,7 +183,8 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
   return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
           op.stream,    views(op.slices),  views(op.concats),  std::move(after),
-          op.cost,      op.recompute,      op.branch,          op.flops};
+          op.cost,      op.recompute,      op.branch,          op.flops,
+          op.loops};
 }
 
 std::optional<Bytes> total_bytes(const Graph& graph) {

@@ -138,6 +138,37 @@ void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
       throw GraphError(tensor_name(graph, t) + " is a workspace and cannot be a graph output");
 }
 
+// The rows of a tensor along which a loop goes; the tensor has a shape with these axes, and bytes for each row.
+std::int64_t rows_along(const Graph& graph, Index k, Index t, const Axes& axes) {
+  const auto& shape = graph.tensor(t).shape;
+  if (!shape)
+    throw GraphError(op_name(graph, k) + ": a loop goes along " + tensor_name(graph, t) + ", which has no shape");
+  if (axes.first < 0 || axes.first > axes.last || at(axes.last) >= shape->size())
+    throw GraphError(op_name(graph, k) + ": a loop goes along axes [" + std::to_string(axes.first) + ", " +
+                     std::to_string(axes.last) + "] of " + tensor_name(graph, t) + ", which has " +
+                     std::to_string(shape->size()));
+  return rows_of(graph.tensor(t), axes);
+}
+
+void check_loops(const Graph& graph) {
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const Op& op = graph.op(k);
+    for (const Loop& loop : op.loops) {
+      if (const std::string wrong = wrong_loop(loop, op.inputs.size(), op.outputs.size()); !wrong.empty())
+        throw GraphError(op_name(graph, k) + ": loop: " + wrong);
+      for (const LoopRead& read : loop.reads) rows_along(graph, k, op.inputs[at(read.input)], read.axes);
+      for (const LoopWrite& write : loop.writes) {
+        const Index t = op.outputs[at(write.output)];
+        const std::int64_t rows = rows_along(graph, k, t, write.axes);
+        if (rows_written(write, {0, loop.extent}, rows).end < rows)
+          throw GraphError(op_name(graph, k) + ": a loop of " + std::to_string(loop.extent) + " iterations writes " +
+                           std::to_string(write.step) + " rows of " + tensor_name(graph, t) + " in each, which has " +
+                           std::to_string(rows));
+      }
+    }
+  }
+}
+
 // Follows views through the graph: where each tensor lies in its root, and whether what it held is still there.
 class ViewChecker {
  public:
@@ -305,6 +336,7 @@ void check_graph(const Graph& graph) {
   check_order(graph, producer);
   check_branches(graph, producer);
   check_workspaces(graph, producer);
+  check_loops(graph);
   ViewChecker(graph).run();
 }
 

@@ -6,7 +6,8 @@
                  {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
-              "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then"}],
+              "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then",
+              "loops": [...]}],  # loop_dicts.py
      "outputs": ["y"],
      "barriers": ["conv1"],
      "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
@@ -34,12 +35,13 @@ from ..options.layouts import on_graph
 from ..options.records import Layout
 from ..planning.registry import solve_graph
 from ..text import number as digits
+from .loop_dicts import loops_of
 
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
-    *("cost", "recompute", "branch", "flops"),
+    *("cost", "recompute", "branch", "flops", "loops"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Layout.names()}
 
@@ -137,11 +139,12 @@ def _check_size(tensor: _core.Tensor, what: str) -> None:
 def _op(entry: Any, position: int) -> _core.Op:
     where = f"ops[{position}]"
     _check_keys(entry, where, _OP_KEYS, required=("inputs", "outputs"))
+    inputs, outputs = _names(entry["inputs"], where, ".inputs"), _names(entry["outputs"], where, ".outputs")
     return _core.Op(
         _string(entry.get("name", f"op{position}"), where, ".name"),
         _string(entry.get("type", ""), where, ".type"),
-        _names(entry["inputs"], where, ".inputs"),
-        _names(entry["outputs"], where, ".outputs"),
+        inputs,
+        outputs,
         _integer(entry.get("workspace", 0), where, ".workspace"),
         _views(entry.get("alias", []), where, ".alias"),
         _views(entry.get("inplace", []), where, ".inplace"),
@@ -154,6 +157,7 @@ def _op(entry: Any, position: int) -> _core.Op:
         _flag(entry.get("recompute", True), where, ".recompute"),
         _string(entry.get("branch", ""), where, ".branch"),
         _cost(entry.get("flops"), where, ".flops"),
+        loops_of(entry.get("loops", []), f"{where}.loops", inputs, outputs),
     )
 
 

@@ -1,0 +1,467 @@
+#include "memplan/split.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "memplan/errors.hpp"
+#include "memplan/happens_before.hpp"
+#include "split/region_rows.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::string_view kKeep = "memplan.keep";  // moves rows to the front of their buffer
+
+// What there is of a tensor now: rows from `base` on, in this tensor of the split graph.
+struct Held {
+  Index tensor = kNone;  // of the split graph
+  std::int64_t base = 0;
+  std::int64_t capacity = 0;  // rows
+  std::int64_t end = 0;       // rows before this one have been written
+  int version = 0;
+};
+
+// Writes the ops of regions in pieces, and all others as they are.
+class Splitter {
+ public:
+  Splitter(const Graph& graph, std::span<const Region> regions) : graph_(graph) {
+    if (!on_one_stream(graph)) throw UnsupportedError("split takes graphs whose ops are on one stream");
+    if (graph.branches()) throw UnsupportedError("split does not support branches, which this graph has");
+    if (!graph.layout().empty())
+      throw UnsupportedError(
+          "split does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this "
+          "graph asks for");
+    region_of_.assign(graph.ops().size(), kNone);
+    for (const Region& region : regions) {
+      rows_.emplace_back(graph, region);
+      for (std::size_t r = 0; r < region.ops.size(); ++r) {
+        Index& in = region_of_[at(region.ops[r].op)];
+        if (in != kNone) throw GraphError("op " + quoted(graph.op(region.ops[r].op).name) + " is in two regions");
+        if (!rows_.back().is_before[r]) in = static_cast<Index>(rows_.size()) - 1;
+      }
+    }
+    tensor_.assign(graph.tensors().size(), kNone);
+    for (const Tensor& tensor : graph.tensors()) names_.insert(tensor.name);
+    for (const Op& op : graph.ops()) op_names_.insert(op.name);
+    keep_tensors();
+  }
+
+  SplitGraph run() {
+    for (const Index node : order_of_nodes()) {
+      if (node < graph_.op_count())
+        add_whole(node);
+      else
+        add_region(rows_[at(node - graph_.op_count())]);
+    }
+    for (const Index t : graph_.outputs()) spec_.outputs.push_back(graph_.tensor(t).name);
+    return {Graph(std::move(spec_)), std::move(pieces_), kept_bytes_};
+  }
+
+ private:
+  // Tensors that are not made by rows, or that leave their region, stay.
+  void keep_tensors() {
+    std::vector<bool> goes(graph_.tensors().size(), false);
+    for (const RegionRows& rows : rows_)
+      for (const auto& [t, one] : rows.made) goes[at(t)] = !one.leaves;
+    for (Index t = 0; t < graph_.tensor_count(); ++t) {
+      if (goes[at(t)]) continue;
+      tensor_[at(t)] = static_cast<Index>(spec_.tensors.size());
+      spec_.tensors.push_back(graph_.tensor(t));
+    }
+  }
+
+  // Ops by number, and regions after them. A region comes as late as its last op, all else in the given order.
+  std::vector<Index> order_of_nodes() const {
+    const Index ops = graph_.op_count();
+    const std::vector<std::vector<Index>> waits = waits_of(graph_);
+    std::vector<Index> key(at(ops) + rows_.size(), 0), waiting(key.size(), 0);
+    std::vector<std::vector<Index>> followers(key.size());
+    const auto node_of = [&](Index k) { return region_of_[at(k)] == kNone ? k : ops + region_of_[at(k)]; };
+    for (Index k = 0; k < ops; ++k) {
+      const Index node = node_of(k);
+      key[at(node)] = k;  // ascending, so that the last op of a region stays
+      for (const Index before : waits[at(k)]) {
+        if (node_of(before) == node) continue;
+        followers[at(node_of(before))].push_back(node);
+        ++waiting[at(node)];
+      }
+    }
+    using Entry = std::pair<Index, Index>;  // key, node
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    std::vector<bool> exists(key.size(), false);
+    for (Index k = 0; k < ops; ++k) exists[at(node_of(k))] = true;
+    std::size_t count = 0;
+    for (Index node = 0; at(node) < key.size(); ++node) {
+      if (!exists[at(node)]) continue;
+      ++count;
+      if (waiting[at(node)] == 0) ready.emplace(key[at(node)], node);
+    }
+    std::vector<Index> order;
+    while (!ready.empty()) {
+      const Index node = ready.top().second;
+      ready.pop();
+      order.push_back(node);
+      for (const Index follower : followers[at(node)])
+        if (--waiting[at(follower)] == 0) ready.emplace(key[at(follower)], follower);
+    }
+    if (order.size() == count) return order;
+    for (Index k = 0; k < ops; ++k)
+      if (region_of_[at(k)] == kNone && waiting[at(k)] > 0)
+        throw GraphError("op " + quoted(graph_.op(k).name) +
+                         " needs what a region makes, and makes what the same region or another needs");
+    throw GraphError("regions need each other");
+  }
+
+  void add_whole(Index k) {
+    OpSpec spec = spec_of(graph_, graph_.op(k));
+    rename_after(spec);
+    spec_.ops.push_back(std::move(spec));
+    Piece piece;
+    piece.of = k;
+    pieces_.push_back(std::move(piece));
+  }
+
+  // Whoever runs after an op runs after its last piece.
+  void rename_after(OpSpec& spec) const {
+    for (std::string& name : spec.after) {
+      const auto found = last_name_.find(name);
+      if (found != last_name_.end()) name = found->second;
+    }
+  }
+
+  void add_region(const RegionRows& rows) {
+    const std::size_t count = rows.region.ops.size();
+    held_.clear();
+    sums_.clear();
+    number_.assign(count, 0);
+    of_.assign(count, 0);
+    for (std::size_t r = 0; r < count; ++r)
+      for (const RowRange& iterations : rows.iterations[r]) of_[r] += iterations.empty() ? 0 : 1;
+    for (std::size_t r = 0; r < count; ++r)
+      if (!rows.is_before[r]) add_early(rows, r);
+    for (Index s = 0; s < rows.region.pieces; ++s)
+      for (std::size_t r = 0; r < count; ++r) {
+        if (rows.is_before[r] || rows.iterations[r][at(s)].empty()) continue;
+        ++number_[r];
+        if (rows.is_view[r])
+          add_view(rows, r, s);
+        else
+          add_part(rows, r, s);
+      }
+    for (std::size_t r = 0; r < count; ++r)
+      if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r)) add_whole(rows.region.ops[r].op);
+  }
+
+  static bool leaves(const RegionRows& rows, std::size_t r) {
+    const auto& outputs = rows.op(r).outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](Index t) { return rows.made.at(t).leaves; });
+  }
+
+  void add_early(const RegionRows& rows, std::size_t r) {
+    const Op& op = rows.op(r);
+    for (const EarlyOutput& early : rows.loop(r).early) {
+      OpSpec spec;
+      spec.name = new_name(op_names_, op.name + "/early");
+      spec.type = op.type;
+      spec.recompute = op.recompute;
+      for (const Index i : early.inputs) spec.inputs.push_back(graph_.tensor(op.inputs[at(i)]).name);
+      spec.outputs = {graph_.tensor(op.outputs[at(early.output)]).name};
+      Piece piece = part_of(rows, r, Piece::Does::early, {});
+      for (const Index i : early.inputs) piece.reads[at(i)].tensor = tensor_[at(op.inputs[at(i)])];
+      piece.writes[at(early.output)].tensor = tensor_[at(op.outputs[at(early.output)])];
+      add(std::move(spec), std::move(piece));
+    }
+  }
+
+  // A view of what there is of its bytes.
+  void add_view(const RegionRows& rows, std::size_t r, Index s) {
+    const Op& op = rows.op(r);
+    const RowRange iterations = rows.iterations[r][at(s)];
+    OpSpec spec = part_spec(op, r);
+    Piece piece = part_of(rows, r, Piece::Does::part, iterations);
+    read_inputs(rows, r, iterations, spec, piece);
+    for (const View& view : op.aliases) {
+      const std::size_t o = at(std::find(op.outputs.begin(), op.outputs.end(), view.output) - op.outputs.begin());
+      const Index root = rows.root.at(view.output);
+      if (!held_.contains(root))
+        throw GraphError("op " + quoted(op.name) + " cannot be split: it views no row in a step");
+      const Held& bytes = held_.at(root);
+      const Held& base = held_.at(op.inputs[at(rows.loop(r).reads.front().input)]);
+      Tensor tensor = graph_.tensor(view.output);
+      tensor.name = new_name(names_, numbered(tensor.name, r));
+      tensor.kind = TensorKind::intermediate;
+      tensor.bytes = spec_.tensors[at(bytes.tensor)].bytes;
+      tensor.shape.reset();
+      Held held{add_tensor(std::move(tensor)), rows.row_of_view(r, base.base), 0, 0, 0};
+      spec.outputs[o] = spec_.tensors[at(held.tensor)].name;
+      spec.aliases.push_back({spec.outputs[o], spec_.tensors[at(bytes.tensor)].name, 0});
+      if (std::find(spec.inputs.begin(), spec.inputs.end(), spec.aliases.back().input) == spec.inputs.end())
+        spec.inputs.push_back(spec.aliases.back().input);
+      const MadeByRows& made = rows.made.at(view.output);
+      piece.writes[o] = {held.tensor, false, made.axes, made.written[at(s)], held.base};
+      held_[view.output] = held;
+    }
+    add(std::move(spec), std::move(piece));
+  }
+
+  void add_part(const RegionRows& rows, std::size_t r, Index s) {
+    const Op& op = rows.op(r);
+    const RowRange iterations = rows.iterations[r][at(s)];
+    for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], s);
+    OpSpec spec = part_spec(op, r);
+    Piece piece = part_of(rows, r, Piece::Does::part, iterations);
+    spec.workspace = op.workspace;
+    const double share = static_cast<double>(iterations.size()) / static_cast<double>(rows.loop(r).extent);
+    if (op.cost) spec.cost = *op.cost * share;
+    if (op.flops) spec.flops = *op.flops * share;
+    for (const Index k : op.after) spec.after.push_back(graph_.op(k).name);
+    rename_after(spec);
+    read_inputs(rows, r, iterations, spec, piece);
+    for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), s, spec, piece);
+    for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), spec, piece);
+    may_write_over(rows, r, s, spec, piece);
+    add(std::move(spec), std::move(piece));
+  }
+
+  OpSpec part_spec(const Op& op, std::size_t r) {
+    OpSpec spec;
+    spec.name = new_name(op_names_, numbered(op.name, r));
+    spec.type = op.type;
+    spec.recompute = op.recompute;
+    spec.outputs.resize(op.outputs.size());
+    last_name_[op.name] = spec.name;
+    return spec;
+  }
+
+  static Piece part_of(const RegionRows& rows, std::size_t r, Piece::Does does, RowRange iterations) {
+    Piece piece;
+    piece.does = does;
+    piece.of = rows.region.ops[r].op;
+    piece.loop = rows.region.ops[r].loop;
+    piece.iterations = iterations;
+    piece.reads.resize(rows.op(r).inputs.size());
+    piece.writes.resize(rows.op(r).outputs.size());
+    return piece;
+  }
+
+  void read_inputs(const RegionRows& rows, std::size_t r, RowRange iterations, OpSpec& spec, Piece& piece) {
+    const Op& op = rows.op(r);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const Index t = op.inputs[i];
+      HeldRows& held = piece.reads[i];
+      const auto found = held_.find(t);
+      held.tensor = found == held_.end() ? tensor_[at(t)] : found->second.tensor;
+      held.base = found == held_.end() ? 0 : found->second.base;
+      held.whole = held.tensor != kNone;
+      if (held.tensor == kNone) continue;  // no row of it is read until now, and none is made
+      const std::string& name = spec_.tensors[at(held.tensor)].name;
+      if (std::find(spec.inputs.begin(), spec.inputs.end(), name) == spec.inputs.end()) spec.inputs.push_back(name);
+      for (const LoopRead& read : rows.loop(r).reads)
+        if (at(read.input) == i) {
+          held.whole = false;
+          held.axes = read.axes;
+          held.rows = rows_read(read, iterations, rows_of(graph_.tensor(t), read.axes));
+        }
+    }
+  }
+
+  // The first row that is still needed of what a step writes and of what was written before.
+  static std::int64_t needed_from(const MadeByRows& made, Index s) {
+    std::int64_t from = made.written[at(s)].begin;
+    for (std::size_t later = at(s); later < made.read.size(); ++later)
+      if (!made.read[later].empty()) from = std::min(from, made.read[later].begin);
+    return from;
+  }
+
+  // A buffer for the rows that a step writes, with those that are kept in front of them.
+  void make_room(const RegionRows& rows, std::size_t r, Index t, Index s) {
+    const MadeByRows& made = rows.made.at(t);
+    const auto found = held_.find(t);
+    if (made.leaves) {
+      if (found == held_.end()) held_[t] = {kNone, 0, made.rows, 0, 0};
+      return;
+    }
+    const RowRange& written = made.written[at(s)];
+    if (rows.region.ops[r].again) {
+      held_[t] = {kNone, written.begin, written.size(), 0, 0};
+      return;
+    }
+    const std::int64_t from = needed_from(made, s);
+    if (found == held_.end() || from >= found->second.end) {
+      held_[t] = {kNone, from, capacity_from(made, s), 0, 0};
+      return;
+    }
+    if (written.end - found->second.base > found->second.capacity) keep_rows(rows, r, t, from, s);
+  }
+
+  // Rows for which a buffer has to have room from a step on, as long as some are kept from each step to the next.
+  static std::int64_t capacity_from(const MadeByRows& made, Index s) {
+    std::int64_t most = 0, end = -1;
+    for (Index step = s; at(step) < made.written.size(); ++step) {
+      const RowRange& written = made.written[at(step)];
+      if (written.empty()) continue;
+      const std::int64_t from = needed_from(made, step);
+      if (end >= 0 && from >= end) break;
+      most = std::max(most, written.end - from);
+      end = written.end;
+    }
+    return most;
+  }
+
+  void keep_rows(const RegionRows& rows, std::size_t r, Index t, std::int64_t from, Index s) {
+    const MadeByRows& made = rows.made.at(t);
+    Held& held = held_.at(t);
+    const RowRange kept{from, made.written[at(s)].begin};
+    const Bytes bytes = kept.size() * (graph_.tensor(t).bytes / made.rows);
+    OpSpec spec;
+    Piece piece = part_of(rows, r, Piece::Does::keep, {});
+    piece.reads.assign(1, {held.tensor, false, made.axes, kept, held.base});
+    const std::string before = spec_.tensors[at(held.tensor)].name;
+    Tensor tensor = spec_.tensors[at(held.tensor)];
+    tensor.name = new_name(names_, numbered(graph_.tensor(t).name, r) + ":kept");
+    spec.name = new_name(op_names_, tensor.name);
+    spec.type = kKeep;
+    spec.inputs = {before};
+    spec.outputs = {tensor.name};
+    spec.overwrites = {{tensor.name, before, 0}};
+    spec.cost = static_cast<double>(2 * bytes);
+    held.tensor = add_tensor(std::move(tensor));
+    held.base = from;
+    piece.writes.assign(1, {held.tensor, false, made.axes, kept, held.base});
+    kept_bytes_ += bytes;
+    add(std::move(spec), std::move(piece));
+  }
+
+  // Writes rows into the buffer of a tensor: a new version of it, which overwrites the one before.
+  void write_rows(const RegionRows& rows, std::size_t r, std::size_t output, Index s, OpSpec& spec, Piece& piece) {
+    const Index t = rows.op(r).outputs[output];
+    const MadeByRows& made = rows.made.at(t);
+    Held& held = held_.at(t);
+    const bool last = made.leaves && number_[r] == of_[r];
+    const Tensor& whole = graph_.tensor(t);
+    Index now = last ? tensor_[at(t)] : kNone;
+    if (!last) {
+      Tensor tensor = whole;
+      tensor.name = new_name(names_, numbered(whole.name, r));
+      tensor.kind = TensorKind::intermediate;
+      if (!made.leaves) {
+        tensor.bytes = held.capacity * (whole.bytes / made.rows);
+        replace_axes(*tensor.shape, made.axes, held.capacity);
+      }
+      now = add_tensor(std::move(tensor));
+    }
+    overwrite(held.tensor, now, spec);
+    spec.outputs[output] = spec_.tensors[at(now)].name;
+    held.tensor = now;
+    held.end = made.written[at(s)].end;
+    ++held.version;
+    piece.writes[output] = {now, false, made.axes, made.written[at(s)], held.base};
+  }
+
+  static void replace_axes(std::vector<std::int64_t>& shape, const Axes& axes, std::int64_t rows) {
+    shape[at(axes.first)] = rows;
+    shape.erase(shape.begin() + axes.first + 1, shape.begin() + axes.last + 1);
+  }
+
+  void write_sum(std::size_t r, const Op& op, std::size_t output, OpSpec& spec, Piece& piece) {
+    const Index t = op.outputs[output];
+    Index now = tensor_[at(t)];
+    if (number_[r] < of_[r]) {
+      Tensor tensor = graph_.tensor(t);
+      tensor.name = new_name(names_, numbered(tensor.name, r));
+      tensor.kind = TensorKind::intermediate;
+      now = add_tensor(std::move(tensor));
+    }
+    const auto before = sums_.find(t);
+    overwrite(before == sums_.end() ? kNone : before->second, now, spec);
+    spec.outputs[output] = spec_.tensors[at(now)].name;
+    sums_[t] = now;
+    piece.writes[output] = {now, true, {}, {}, 0};
+  }
+
+  void overwrite(Index before, Index now, OpSpec& spec) const {
+    if (before == kNone) return;
+    const std::string& name = spec_.tensors[at(before)].name;
+    if (std::find(spec.inputs.begin(), spec.inputs.end(), name) == spec.inputs.end()) spec.inputs.push_back(name);
+    spec.overwrites.push_back({spec_.tensors[at(now)].name, name, 0});
+  }
+
+  // A part may be written over a part if both buffers hold these rows alone, in this step alone.
+  void may_write_over(const RegionRows& rows, std::size_t r, Index s, OpSpec& spec, const Piece& piece) const {
+    const Op& op = rows.op(r);
+    for (const View& view : op.inplace) {
+      if (view.offset != 0) continue;
+      const auto in = rows.made.find(view.input), out = rows.made.find(view.output);
+      if (in == rows.made.end() || out == rows.made.end() || in->second.leaves || out->second.leaves) continue;
+      if (held_.at(view.output).version != 1 || rows.root.contains(view.input)) continue;
+      const std::size_t o = at(std::find(op.outputs.begin(), op.outputs.end(), view.output) - op.outputs.begin());
+      const std::size_t i = at(std::find(op.inputs.begin(), op.inputs.end(), view.input) - op.inputs.begin());
+      const HeldRows &read = piece.reads[i], &written = piece.writes[o];
+      const bool same = !read.whole && !written.whole && read.axes == written.axes && read.rows == written.rows &&
+                        read.base == written.base && in->second.written[at(s)] == read.rows;
+      if (same) spec.inplace.push_back({spec.outputs[o], spec_.tensors[at(read.tensor)].name, 0});
+    }
+  }
+
+  std::string numbered(const std::string& name, std::size_t r) const {
+    return name + "/" + std::to_string(number_[r]) + "of" + std::to_string(of_[r]);
+  }
+
+  static std::string new_name(std::unordered_set<std::string>& taken, std::string name) {
+    while (!taken.insert(name).second) name += "'";
+    return name;
+  }
+
+  Index add_tensor(Tensor tensor) {
+    spec_.tensors.push_back(std::move(tensor));
+    return static_cast<Index>(spec_.tensors.size()) - 1;
+  }
+
+  void add(OpSpec spec, Piece piece) {
+    spec_.ops.push_back(std::move(spec));
+    pieces_.push_back(std::move(piece));
+  }
+
+  const Graph& graph_;
+  std::vector<RegionRows> rows_;
+  std::vector<Index> region_of_;                            // per op; kNone for those that run whole
+  std::vector<Index> tensor_;                               // per tensor that stays: in the split graph
+  std::unordered_map<std::string, std::string> last_name_;  // of ops that ran in pieces
+  std::unordered_set<std::string> names_, op_names_;
+  GraphSpec spec_;
+  std::vector<Piece> pieces_;
+  Bytes kept_bytes_ = 0;
+  // Of the region that is being written:
+  std::unordered_map<Index, Held> held_;   // by tensor that it makes by rows
+  std::unordered_map<Index, Index> sums_;  // by tensor: its newest version
+  std::vector<Index> number_, of_;         // per op: pieces until now, and in all
+};
+
+}  // namespace
+
+SplitGraph split(const Graph& graph, std::span<const Region> regions) { return Splitter(graph, regions).run(); }
+
+std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts) {
+  std::vector<OpFacts> found;
+  for (std::size_t k = 0; k < split.pieces.size(); ++k) {
+    const Piece& piece = split.pieces[k];
+    OpFacts one = facts[at(piece.of)];
+    const Op& op = split.graph.op(static_cast<Index>(k));
+    if (piece.does == Piece::Does::part)
+      one.cost *= static_cast<double>(piece.iterations.size()) /
+                  static_cast<double>(graph.op(piece.of).loops[at(piece.loop)].extent);
+    if (piece.does == Piece::Does::early) one.cost = 0;
+    if (piece.does == Piece::Does::keep) one.cost = op.cost.value_or(0);
+    if (!op.overwrites.empty() && one.again == Again::same) one.again = Again::changes;
+    found.push_back(one);
+  }
+  return found;
+}
+
+}  // namespace memplan

@@ -1,0 +1,72 @@
+"""Loops of ops in graph dicts: read, written, and refused where they are not as expected."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import memplan
+from memplan.importers.graph_dict import graph_of
+
+
+def graph(loop: dict[str, Any], inputs: tuple[str, ...] = ("x",)) -> dict[str, Any]:
+    return {
+        "tensors": [
+            {"name": "x", "shape": [2, 6, 5], "dtype": "int8", "kind": "input"},
+            {"name": "bare", "bytes": 8, "kind": "input"},
+            {"name": "y", "shape": [2, 12, 5], "dtype": "int8", "kind": "output"},
+        ],
+        "ops": [{"name": "up", "inputs": list(inputs), "outputs": ["y"], "loops": [loop]}],
+        "outputs": ["y"],
+    }
+
+
+UP = {"extent": 12, "reads": {"x": [1, "1/2", "1/2", 0]}, "writes": {"y": [1, 1]}}
+ROWS = {"extent": 12, "reads": {"x": [[0, 1], 1, 1, 0]}, "writes": {"y": [[0, 1], 2]}}
+
+
+@pytest.mark.parametrize("loop", [UP, ROWS])
+def test_loops_come_back_as_they_were(loop: dict[str, Any]) -> None:
+    read = graph_of(graph(loop))
+    assert read.to_dict()["ops"][0]["loops"] == [loop]
+    assert graph_of(read.to_dict()) == read
+    assert pickle.loads(pickle.dumps(read)) == read
+
+
+def test_numbers_may_be_floats_and_inputs_positions() -> None:
+    halves = graph_of(graph(UP | {"reads": {"x": [1, 0.5, 0.5, 0]}}))
+    assert halves == graph_of(graph(UP))
+    twice = graph_of(graph(UP | {"reads": {"1": [1, "1/2", "1/2", 0]}}, ("x", "x")))
+    assert list(twice.to_dict()["ops"][0]["loops"][0]["reads"]) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"extents": 3}, r"ops\[0\].loops\[0\] has an unknown key 'extents'"),
+        ({"extent": 0}, r"op 'up': loop: extent must be from 1 to 2147483648, got 0"),
+        ({"extent": True}, r"loops\[0\].extent must hold an integer"),
+        ({"extent": 11}, r"a loop of 11 iterations writes 1 rows of tensor 'y' in each, which has 12"),
+        ({"reads": {"z": [0, 1, 1, 0]}}, r"reads\['z'\]: expected an input of the op \(x\) or its position, got 'z'"),
+        ({"reads": {"x": [0, 1, 1]}}, r"reads\['x'\] must be \[axis, step, window, before\], got \[0, 1, 1\]"),
+        ({"reads": {"x": [0, 0, 1, 0]}}, r"step must be from 1 to"),
+        ({"reads": {"x": [0, "1/0", 1, 0]}}, r"must hold numbers, or fractions as text \('7/5'\), got '1/0'"),
+        ({"reads": {"x": [3, 1, 1, 0]}}, r"a loop goes along axes \[3, 3\] of tensor 'x', which has 3"),
+        ({"writes": {}}, r"output 0 must be in writes, sums or early"),
+        ({"sums": ["y"]}, r"output 0 is listed twice"),
+        ({"sums": ["x"]}, r"sums: expected an output of the op \(y\), got 'x'"),
+        ({"early": {"y": ["y"]}}, r"early\['y'\]: expected an input"),
+    ],
+)
+def test_a_loop_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(memplan.GraphError, match=message):
+        graph_of(graph({**UP, **change}))
+
+
+def test_a_loop_needs_shapes() -> None:
+    with pytest.raises(memplan.GraphError, match="a loop goes along tensor 'bare', which has no shape"):
+        graph_of(graph({**UP, "reads": {"bare": [0, 1, 1, 0]}}, ("x", "bare")))
+    with pytest.raises(memplan.GraphError, match="more than once; name it by its position"):
+        graph_of(graph(UP, ("x", "x")))

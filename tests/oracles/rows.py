@@ -1,0 +1,148 @@
+"""What the rows of tensors hold, as symbols: of a graph whose ops run whole, and of one whose ops run in pieces.
+
+A row is the hash of the op that made it, its number, and the rows that were read for it; so two rows are equal only if
+they were made of the same rows. Tensors have one axis, and views show all rows of what they view. Buffers hold nothing
+where nothing was written, and whoever reads nothing fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+Rows = list[Any]  # of a tensor; None where nothing was written
+
+
+def run_whole(graph: Any, chosen: Mapping[str, int]) -> dict[str, Rows]:
+    """The rows of all tensors; ops that are not `chosen` read and write whatever they do as one."""
+    held: dict[str, Rows] = {}
+    shapes = {tensor.name: tensor.shape[0] for tensor in graph.tensors}
+    for tensor in graph.tensors:
+        if tensor.kind in ("input", "weight"):
+            held[tensor.name] = [hash((tensor.name, r)) for r in range(shapes[tensor.name])]
+    for op in graph.ops:
+        inputs = [held[name] for name in op.inputs]
+        if op.aliases:
+            held[op.outputs[0]] = inputs[0]
+            continue
+        if op.name in chosen:
+            loop = op.loops[chosen[op.name]]
+            made = _made(op, loop, inputs, range(loop.extent), shapes)
+            made |= {op.outputs[o]: early(op.name, [inputs[i] for i in of]) for o, of in loop.early}
+        else:
+            made = {
+                name: [hash((op.name, o, r, _all(inputs))) for r in range(shapes[name])]
+                for o, name in enumerate(op.outputs)
+            }
+        for name, rows in made.items():
+            held[name] = rows
+    return held
+
+
+def run_pieces(graph: Any, split: Any) -> dict[str, Rows]:
+    """The rows of the tensors of a split graph that the graph has too, each op by what its piece says."""
+    tensors = split.graph.tensors
+    shapes = {tensor.name: tensor.shape[0] for tensor in graph.tensors}
+    held: dict[str, Rows] = {}  # tensors that share bytes share the list
+    for tensor in tensors:
+        if tensor.kind in ("input", "weight"):
+            held[tensor.name] = [hash((tensor.name, r)) for r in range(shapes[tensor.name])]
+    for op, piece in zip(split.graph.ops, split.pieces, strict=True):
+        of = graph.ops[piece.of]
+        for output, source, _ in (*op.overwrites, *op.aliases):
+            held[output] = held[source]
+        if piece.does == "whole":
+            inputs = [held[name] for name in op.inputs]
+            for o, name in enumerate(op.outputs):
+                if not op.aliases:
+                    held[name] = [hash((op.name, o, r, _all(inputs))) for r in range(shapes[name])]
+        elif piece.does == "keep":
+            ((_, (*_, begin, end, base)),) = piece.reads
+            ((to, (*_, first, last, new)),) = piece.writes
+            buffer = held[tensors[to].name]
+            assert (first, last) == (begin, end)
+            assert new <= begin
+            rows = buffer[begin - base : end - base]
+            buffer[:] = rows + [None] * (len(buffer) - len(rows))
+        elif piece.does == "early":
+            inputs = [held[tensors[t].name] for t, _ in piece.reads if t >= 0]
+            held[op.outputs[0]] = early(of.name, inputs)
+        elif not op.aliases:
+            _run_part(of, op, piece, tensors, held, shapes)
+    return {name: rows for name, rows in held.items() if name in shapes}
+
+
+def early(name: str, inputs: list[Rows]) -> Rows:
+    """What an op makes before its first iteration."""
+    return [hash((name, "early", _all(inputs)))]
+
+
+def _run_part(of: Any, op: Any, piece: Any, tensors: Any, held: dict[str, Rows], shapes: Mapping[str, int]) -> None:
+    loop = of.loops[piece.loop]
+    inputs: list[Rows] = []
+    for t, rows in piece.reads:
+        if t < 0:
+            inputs.append([None] * 1000)
+            continue
+        buffer = held[tensors[t].name]
+        if rows is None:
+            inputs.append(buffer)
+            continue
+        *_, begin, end, base = rows
+        there: Rows = [None] * 1000  # rows that are not named are not there
+        for r in range(begin, end):
+            assert 0 <= r - base < len(buffer), (op.name, r, base, len(buffer))
+            there[r] = buffer[r - base]
+        inputs.append(there)
+    reads = [(i, rows) for i, (_, rows) in enumerate(piece.reads) if rows is not None]
+    sizes = {of.inputs[i]: shapes[of.inputs[i]] for i, _ in reads} | dict(shapes)
+    made = _made(of, loop, inputs, range(*piece.iterations), sizes)
+    for o, (t, rows) in enumerate(piece.writes):
+        name = tensors[t].name
+        new = made.get(of.outputs[o])
+        if new is None:
+            continue
+        if rows is None:
+            held[name] = [a + b for a, b in zip(held[name], new, strict=True)] if name in held else list(new)
+            continue
+        *_, begin, end, base = rows
+        if name not in held:
+            held[name] = [None] * tensors[t].shape[0]
+        for r in range(begin, end):
+            held[name][r - base] = new[r]
+
+
+def _made(of: Any, loop: Any, inputs: list[Rows], iterations: range, shapes: Mapping[str, int]) -> dict[str, Rows]:
+    """Rows that these iterations make; of sums, what they add. Rows of others are None."""
+    made: dict[str, Rows] = {of.outputs[o]: [None] * shapes[of.outputs[o]] for o, *_ in loop.writes}
+    made |= {of.outputs[o]: [0] * shapes[of.outputs[o]] for o in loop.sums}
+    listed = {read[0]: read for read in loop.reads}
+    for i in iterations:
+        seen = []
+        for at, rows in enumerate(inputs):
+            if at not in listed:
+                seen.append(_all([rows]))
+                continue
+            _, _, _, step, window, before, per = listed[at]
+            begin = math.floor(Fraction(i * step - before, per))
+            end = math.ceil(Fraction(i * step - before + window, per))
+            seen.append(tuple((r, _there(rows[r])) for r in range(max(begin, 0), min(end, shapes[of.inputs[at]]))))
+        for o, _, _, step in loop.writes:
+            name = of.outputs[o]
+            for r in range(i * step, min((i + 1) * step, shapes[name])):
+                made[name][r] = hash((of.name, o, r, tuple(seen)))
+        for o in loop.sums:
+            name = of.outputs[o]
+            made[name] = [value + hash((of.name, o, r, i, tuple(seen))) for r, value in enumerate(made[name])]
+    return made
+
+
+def _all(inputs: list[Rows]) -> tuple[Any, ...]:
+    return tuple(tuple(_there(row) for row in rows) for rows in inputs)
+
+
+def _there(row: Any) -> Any:
+    assert row is not None, "a row is read that was not written"
+    return row

@@ -1,0 +1,92 @@
+"""Ops in pieces: the rows that they make are those of the whole, and the bytes that they hold are fewer."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+import memplan
+from builders.looped import looped_graph
+from memplan import _core
+from memplan.importers.graph_dict import graph_of
+from oracles.rows import run_pieces, run_whole
+
+
+def conv(name: str, source: str, window: int = 3) -> dict[str, Any]:
+    loop = {"extent": 8, "reads": {source: [0, 1, window, window // 2]}, "writes": {name: [0, 1]}}
+    return {"name": f"{name}:op", "type": "conv", "inputs": [source], "outputs": [name], "loops": [loop]}
+
+
+def chain(count: int = 3) -> _core.Graph:
+    names = ["x", *(f"t{k}" for k in range(1, count)), "y"]
+    tensors = [{"name": name, "shape": [8, 10], "dtype": "int8"} for name in names]
+    tensors[0]["kind"] = "input"
+    return graph_of(
+        {
+            "tensors": tensors,
+            "ops": [conv(b, a) for a, b in itertools.pairwise(names)],
+            "outputs": ["y"],
+        }
+    )
+
+
+def test_rows_that_are_read_again_are_kept() -> None:
+    graph = chain()
+    split = _core.split(graph, [([(0, 0, False), (1, 0, False), (2, 0, False)], 8)])
+    assert memplan.plan(graph).peak == 160
+    # y, and three rows of each tensor between, of which two are kept
+    assert memplan.plan(split.graph).peak == 80 + 3 * 10 + 3 * 10
+    assert split.kept_bytes == 2 * 5 * 20  # rows move to the front 5 times in each of two buffers
+    done = [0, 0, 0]
+    for piece in split.pieces:
+        if piece.does == "part":
+            done[piece.of] += piece.iterations[1] - piece.iterations[0]
+    assert done == [8, 8, 8]  # nothing is made twice
+
+
+def test_rows_may_be_made_again_instead() -> None:
+    graph = chain()
+    split = _core.split(graph, [([(0, 0, True), (1, 0, True), (2, 0, False)], 8)])
+    assert split.kept_bytes == 0
+    assert not any(op.overwrites for op, piece in zip(split.graph.ops, split.pieces, strict=True) if piece.of < 2)
+    assert run_pieces(graph, split)["y"] == run_whole(graph, dict.fromkeys(("t1:op", "t2:op", "y:op"), 0))["y"]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_pieces_make_the_same_rows(part: int, request: pytest.FixtureRequest) -> None:
+    tried = done = 0
+    for seed in range(part, 10000 if request.config.getoption("--slow") else 600, 4):
+        chance = random.Random(seed)
+        graph = graph_of(looped_graph(chance, chance.randint(1, 7), 9))
+        first = chance.randrange(len(graph.ops))
+        last = chance.randint(first + 1, len(graph.ops))
+        ops = [k for k in range(first, last) if graph.ops[k].loops]
+        again = [chance.random() < 0.2 for _ in ops]
+        pieces = chance.randint(1, 6)
+        tried += bool(ops)
+        try:
+            split = _core.split(graph, [([(k, 0, a) for k, a in zip(ops, again, strict=True)], pieces)])
+        except memplan.GraphError:
+            continue
+        done += bool(ops)
+        whole = run_whole(graph, {graph.ops[k].name: 0 for k in ops})
+        parts = run_pieces(graph, split)
+        for name in graph.outputs:
+            assert parts[name] == whole[name], (seed, name)
+        memplan.plan(split.graph, "greedy_by_size")  # which is verified
+    assert done > tried / 4
+
+
+def test_what_cannot_be_split_says_why() -> None:
+    graph = chain()
+    with pytest.raises(memplan.GraphError, match="'t1:op' cannot be split: it has 1 loops, and none is number 1"):
+        _core.split(graph, [([(0, 1, False)], 2)])
+    with pytest.raises(memplan.GraphError, match="makes what leaves the region"):
+        _core.split(graph, [([(0, 0, True)], 2)])
+    with pytest.raises(memplan.GraphError, match="op 't2:op' needs what a region makes, and makes what"):
+        _core.split(graph, [([(0, 0, False), (2, 0, False)], 2)])
+    with pytest.raises(memplan.GraphError, match="op 't1:op' is in two regions"):
+        _core.split(graph, [([(0, 0, False)], 2), ([(0, 0, False)], 2)])
