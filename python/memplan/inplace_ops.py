@@ -63,6 +63,10 @@ _ONNX_VARIADIC = "Max Mean Min Sum"
 _ONNX_FIRST = "CastLike Clip Dropout"
 _ONNX_SCATTERS = "Scatter ScatterElements ScatterND TensorScatter"
 
+ONNX_ELEMENTWISE = frozenset(
+    " ".join((_ONNX_UNARY, _ONNX_ACTIVATIONS, _ONNX_BINARY, _ONNX_TERNARY, _ONNX_VARIADIC, _ONNX_FIRST)).split()
+)
+
 # ONNX Runtime's own: activations, with a bias that is added first
 
 _MICROSOFT_FIRST = "BiasGelu FastGelu Gelu QuickGelu"

@@ -13,6 +13,7 @@ from ..graph_dict import peak_of
 from . import runtime
 from .bodies import bodies, label, reads, states
 from .flops import flops_of, flops_of_bodies
+from .loops import Loops
 from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
@@ -29,7 +30,7 @@ class GraphWriter:
     """Writes the graph dict of one graph of an inferred model; a body's graph gets a writer of its own.
 
     A body may capture the tensors of the enclosing graph, `outer`. It has no `relations`, what nodes may share, so that
-    its peak holds whatever the plan makes use of.
+    its peak holds whatever the plan makes use of, and no `loops`: a node is split as a whole.
     """
 
     def __init__(
@@ -38,8 +39,9 @@ class GraphWriter:
         graph: GraphProto,
         outer: Mapping[str, Tensor],
         relations: Relations | None = None,
+        loops: Loops | None = None,
     ) -> None:
-        self._model, self._graph, self._relations = model, graph, relations
+        self._model, self._graph, self._relations, self._loops = model, graph, relations, loops
         self._types = types(graph)
         self._ops: list[dict[str, Any]] = []
         self._tensors: dict[str, Tensor] = {}
@@ -113,6 +115,8 @@ class GraphWriter:
             op["after"], self._drew = self._drew, [node.name]
         if self._relations is not None and not alias:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
+        if self._loops is not None:
+            op["loops"] = self._loops.of(node, self._tensors)
         self._ops.append(op)
 
     def _aliases(self, node: NodeProto) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from onnx import NodeProto, TensorProto
 from ...dtypes import bits
 from ...inplace_ops import permitted
 from .bodies import attributes_of
-from .values import array
+from .parameters import Parameters
 
 Tensor = dict[str, Any]
 Relation = dict[str, Any]
@@ -77,7 +77,7 @@ class Relations:
         if not node.output[0]:
             return []
         output = tensors[node.output[0]]
-        if node.op_type in _COPIES and _is_copy(node, whole, output) and self._is_inference(node):
+        if node.op_type in _COPIES and _is_copy(node, whole, output) and not self._parameters(node).drops():
             return [_relation(output, whole)]
         if node.op_type not in ("Slice", "Gather"):
             return []
@@ -99,49 +99,20 @@ class Relations:
 
     def _slice_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
         """Where a Slice begins in every dimension; None if that is not constant, or a step is not 1."""
-        if self._opset < 10:
-            given = attributes_of(node)
-            starts, ends, axes, steps = given["starts"], given["ends"], given.get("axes"), None
-        else:
-            values = [self._vector(name) for name in node.input[1:]]
-            unknown = any(name and value is None for name, value in zip(node.input[1:], values, strict=True))
-            starts, ends, axes, steps = [*values, None, None][:4]
-            if unknown or starts is None or ends is None:
-                return None
-        axes = range(len(starts)) if axes is None else axes
-        result = [0] * len(whole["shape"])
-        for position, axis in enumerate(axes):
-            extent = whole["shape"][_axis(axis, whole)]
-            if steps is not None and steps[position] != 1:
-                return None
-            result[_axis(axis, whole)] = slice(starts[position], ends[position]).indices(extent)[0]
-        return result
+        found = self._parameters(node).slices(whole["shape"])
+        return None if found is None or any(step != 1 for _, step in found) else [start for start, _ in found]
 
     def _gather_starts(self, node: NodeProto, whole: Tensor) -> list[int] | None:
         """Where the one element that a Gather takes along its axis lies; None if it takes others."""
-        index = self._vector(node.input[1])
+        index = self._parameters(node).integers(1)
         axis = _axis(attributes_of(node).get("axis", 0), whole)
         extent = whole["shape"][axis]
         if index is None or len(index) != 1 or not -extent <= index[0] < extent:
             return None
         return _starts(whole, axis, index[0] % extent)
 
-    def _vector(self, name: str) -> list[int] | None:
-        """The integers of a constant; None if it is none."""
-        value = array(self._constants[name]) if name in self._constants else None
-        return None if value is None or value.dtype.kind not in "iu" else [int(n) for n in value.ravel()]
-
-    def _is_inference(self, node: NodeProto) -> bool:
-        """Whether a node, if it is a Dropout, passes its input on."""
-        if node.op_type != "Dropout":
-            return True
-        if self._opset < 7:
-            return bool(attributes_of(node).get("is_test", 0))
-        training = node.input[2] if len(node.input) > 2 else ""
-        if not training:
-            return True
-        value = array(self._constants[training]) if training in self._constants else None
-        return value is not None and not value.any()
+    def _parameters(self, node: NodeProto) -> Parameters:
+        return Parameters(node, self._constants, self._opset)
 
 
 def _relation(output: Tensor, source: Tensor, offset: int = 0) -> Relation:

@@ -24,8 +24,13 @@ from .types import learn, static_shape, types, value_info
 from .values import array, drop_values, propagate
 
 _INT64_MAX = 2**63 - 1
-# Outputs that inference for old opsets leaves untyped: of the type of which input.
-_TYPED_LIKE = {"Dropout": {1: 0}, "BatchNormalization": {1: 3, 2: 4, 3: 3, 4: 4}}
+# Outputs that inference leaves untyped, of old opsets and of functions: of the type of which input.
+_TYPED_LIKE = {
+    "Dropout": {1: 0},
+    "BatchNormalization": {1: 3, 2: 4, 3: 3, 4: 4},
+    "GroupNormalization": {0: 0},
+    "MeanVarianceNormalization": {0: 0},
+}
 
 
 def infer(model: ModelProto) -> ModelProto:
@@ -124,7 +129,7 @@ def _settle_outputs(node: NodeProto, graph: GraphProto, known: ChainMap[str, Typ
     for output, source in _TYPED_LIKE[node.op_type].items():
         name = node.output[output] if output < len(node.output) else ""
         like = known.get(node.input[source]) if source < len(node.input) else None
-        if name and like is not None and name not in known:
+        if name and like is not None and static_shape(like) is not None:
             changed |= learn(value_info(graph, name).type, like)
     return changed
 
