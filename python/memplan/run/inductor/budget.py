@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ...plans.failing import InfeasibleError
 from ...sizes import with_bytes
 from .capacity_search import Attempt, Search
 from .copies import AGAIN
+from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
 from .step_load import held
 
@@ -35,39 +36,43 @@ log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
-_APART = _core.StorageOptions(inplace=False, zero_copy=False)
+APART = "weights, inputs and states of the optimizer not counted"
+_SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
+_BY_TORCH = partitioners.choose_saved_values_set
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
 _ONE = threading.Lock()  # a function of torch is replaced meanwhile
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A forward and a backward graph, the most bytes that a step holds, and what computing again costs."""
+    """A forward and a backward graph, the most bytes that a step holds, what computing again costs, and the floor."""
 
     graphs: _Pair
     peak: int
     cost: float
+    floor: Floor = NONE
 
 
 class WithinBudget(CustomPartitionerFn):
     """A partitioner for Inductor.
 
     Tensors are counted before Inductor fuses kernels. ``usual`` is what the usual graphs hold as Inductor fuses them:
-    the budget is larger before that, by the same factor. 0: that is not known.
+    the budget is larger before that, by the same factor. 0: that is not known. ``limit`` is what a step may hold, where
+    the budget is a target below that.
     """
 
-    def __init__(self, budget: int, usual: int = 0) -> None:
-        self._budget, self._usual = budget, usual
+    def __init__(self, budget: int, usual: int = 0, limit: int = 0) -> None:
+        self._budget, self._usual, self._limit = budget, usual, limit or budget
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
-        found = within(Cuts(gm, joint_inputs, kwargs), self._budget, self._usual)
+        found = within(Cuts(gm, joint_inputs, kwargs), self._budget, self._usual, self._limit)
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
         return found.graphs
 
     def uuid(self) -> Any:
         """What compiled code depends on."""
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
-        return get_hash_for_files(tuple(files), f"{self._budget} of {self._usual}")
+        return get_hash_for_files(tuple(files), f"{self._budget} of {self._usual}, {self._limit}")
 
 
 class Cuts:
@@ -79,31 +84,43 @@ class Cuts:
     def by_torch(self) -> Partition:
         """The partition that is usual."""
         with functorch.patch(activation_memory_budget=1.0):
-            return self._made()
+            return self._made(_BY_TORCH)
 
     def within(self, capacity: int) -> Partition:
         """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
             joint = Joint(nodes, info)
-            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _APART, capacity, work=_WORK)
+            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _SEPARATE, capacity, work=_WORK)
             return joint.saved([op.name for op in fitted.graph.ops])
 
-        with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", choose):
-            return self._made()
+        return self._made(choose)
 
-    def _made(self) -> Partition:
+    def _made(self, choose: Callable[..., list[fx.Node]]) -> Partition:
+        floors = [NONE]
+
+        def watched(nodes: fx.Graph, *args: Any, **kwargs: Any) -> list[fx.Node]:
+            floors.append(floor_of(nodes))
+            return choose(nodes, *args, **kwargs)
+
         copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
-        graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
-        return Partition(graphs, held(*graphs, self._kwargs["num_fwd_outputs"]), _repeated(*graphs))
+        with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", watched):
+            graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
+        peak = held(*graphs, self._kwargs["num_fwd_outputs"])
+        return Partition(graphs, peak, _repeated(*graphs), floors[-1])
 
 
-def within(cuts: Any, budget: int, fused: int = 0) -> Partition:
+def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0) -> Partition:
     """The cheapest partition found whose peak is within a budget, where the usual one holds ``fused`` bytes when fused.
 
-    InfeasibleError: none was found. The error says what the least found holds.
+    InfeasibleError: none was found. The error says what the least found holds. If the floor is above the limit, no
+    partition is within it, and the error says why.
     """
     usual: Partition = cuts.by_torch()
+    if usual.floor.total > limit > 0:
+        text = f"no partition of the graph fits {with_bytes(limit)}: a step holds at least "
+        text += f"{with_bytes(usual.floor.total)}, {APART}, because {usual.floor.where}"
+        raise InfeasibleError(text, capacity=limit, lower_bound=usual.floor.total)
     if 0 < fused < usual.peak:
         budget = budget * usual.peak // fused
     if usual.peak <= budget:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,12 +15,14 @@ from ... import _core
 from ...explaining.explanation import Explanation
 from ...explaining.held import Held, Whole
 from ...plans.record import PlanRecord
+from ...printing.units import format_bytes
 from . import trimming
 
 _CURES = {
     "saved for backward": 'options={"budget": "60%"} of the backend',
     "returned by forward": "if the caller keeps no result while backward runs",
 }
+_NAMED = 4  # tensors
 _MOST = 1000  # graphs that are remembered: the last ones
 
 
@@ -126,6 +129,18 @@ def loaded_since(times: int) -> list[Loaded]:
     """What was loaded after so many times."""
     with _lock:
         return list(_loaded)[max(0, len(_loaded) - (_times - times)) :]
+
+
+def worst_of(graphs: Sequence[Loaded]) -> str:
+    """The worst moment of some graphs, and the largest tensors there, in words; "" if nobody knows."""
+    each = [(graph.figures[device]["planned"], device, graph) for graph in graphs for device in graph.held]
+    if not each:
+        return ""
+    _, device, graph = max(each, key=lambda one: one[0])
+    found = _held(graph.name, **graph.held[device]).explain()
+    op = f", at {found.peak_step.op}" if found.peak_step and found.peak_step.op else ""
+    largest = [f"{format_bytes(a.bytes)} {a.why}{f' ({a.op})' if a.op else ''}" for a in found.alive[:_NAMED]]
+    return f"{graph.name}{op}: {', '.join(largest)}"
 
 
 def forget_since(times: int) -> None:

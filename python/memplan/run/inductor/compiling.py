@@ -10,7 +10,6 @@ All of this is private to torch, and may look different in any other version.
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib
 import logging
@@ -20,12 +19,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any
 
 import torch._inductor.config
 from torch import fx
-from torch._functorch import config as functorch
 from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
@@ -33,11 +30,8 @@ from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
-from ...plans.failing import InfeasibleError
-from ...sizes import Budget, with_bytes
-from .budget import WithinBudget
-from .capacity_search import Attempt, Search
-from .compiled import forget_since, loaded_since, times_loaded
+from .attempts import within
+from .compiled import loaded_since, times_loaded
 from .forward_outputs import Outputs, Step
 from .ordering import in_order
 from .rewriting import rewritten
@@ -46,9 +40,6 @@ from .settings import Settings
 log = logging.getLogger("memplan.run")
 _NOW: ContextVar[tuple[Settings, Step] | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
-_TARGETS = 5  # budgets that are asked of the partitioner
-_NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
-_HALVINGS = 2  # of what is between one that it cannot meet and one that is not enough
 _Pass = Callable[[Any, bool], None]
 _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
 
@@ -72,60 +63,8 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
     if settings.budget is not None:
-        return _within(graph, inputs, settings, patches, settings.budget)
+        return within(_planned, graph, inputs, settings, patches, settings.budget)
     return _planned(graph, inputs, settings, patches)
-
-
-def _within(
-    graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any], budget: int | Budget
-) -> Callable[..., Any]:
-    """A graph that holds a budget in the buffers of its wrappers, too.
-
-    What Inductor fuses is known when it has compiled forward and backward. The partitioner counts tensors before that,
-    so it is told what the usual graphs hold. If its partition holds more than the budget, less is asked of it.
-
-    InfeasibleError: none was found that fits. The error says what the least found holds.
-    """
-
-    begin = times_loaded()
-
-    def attempt(partitioner: WithinBudget | None) -> Attempt[Callable[..., Any]]:
-        before = times_loaded()
-        own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-        asked, changed = settings, patches
-        if partitioner is not None:
-            asked = replace(settings, fuse_within=_NEAR)
-            changed = {**patches, "custom_partitioner_fn": partitioner}
-        with functorch.patch(force_non_lazy_backward_lowering=True):
-            run = _planned(own, inputs, asked, changed)
-        return Attempt(run, max((most for one in loaded_since(before) for most in one.planned), default=0))
-
-    usual = attempt(None)
-    limit = budget.of(lambda: usual.holds) if isinstance(budget, Budget) else budget
-    if 0 < usual.holds <= limit:
-        return usual.found
-    forget_since(begin)
-
-    def partitioned(target: int) -> Attempt[Callable[..., Any]] | None:
-        before = times_loaded()
-        try:
-            found = attempt(WithinBudget(target, usual.holds))
-        except InfeasibleError:
-            return None
-        if found.holds > limit:
-            forget_since(before)
-        return found
-
-    search = Search(partitioned, limit)
-    low, high = search.down(_TARGETS)
-    if search.best is None:
-        search.between(low, high, _HALVINGS)
-    if search.best is not None:
-        return search.best.found
-    least = min(usual.holds, search.least.holds if search.least else usual.holds)
-    text = f"no partition of the graph was found that fits {with_bytes(limit)} as Inductor fuses it"
-    apart = "weights, inputs and states of the optimizer not counted"
-    raise InfeasibleError(f"{text}; the least found holds {least:,} at once, {apart}", capacity=limit, peak=least)
 
 
 def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:

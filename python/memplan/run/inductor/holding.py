@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from torch import fx
 from torch._inductor.virtualized import V
 
 from ...explaining.held import ARENA, NOWHERE
@@ -74,11 +75,14 @@ def _made(block: Block) -> str:
     node = V.graph.get_buffer(block.buffers[block.source == "input"])
     origins = sorted(getattr(node, "origins", None) or (), key=lambda origin: str(origin.name))
     origin = node.get_origin_node() or (origins[-1] if origins else None)
-    if origin is None:
-        return ""
-    modules = origin.meta.get("nn_module_stack") or origin.meta.get("fwd_nn_module_stack") or {}
+    return in_words(origin) if origin is not None else ""
+
+
+def in_words(node: fx.Node) -> str:
+    """A node of a graph, and in which module it is."""
+    modules = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     path = _SELF.sub("", str([*modules.values()][-1][0])) if modules else ""
-    return f"{origin.name} in {path}" if path else str(origin.name)
+    return f"{node.name} in {path}" if path else str(node.name)
 
 
 def _ran(kernels: Sequence[str]) -> str:

@@ -1,0 +1,145 @@
+"""A graph compiled within a budget of what its wrappers hold: partitions are tried until one is within it.
+
+What Inductor fuses is known when it has lowered forward and backward. The partitioner counts tensors before that, so it
+is told what the usual graphs hold. If its partition holds more than the budget, less is asked of it. Only the code that
+runs gets kernels.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from torch import fx
+from torch._functorch import config as functorch
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.codecache import PyCodeCache
+
+from ...plans.failing import InfeasibleError
+from ...sizes import Budget, with_bytes
+from .budget import APART, WithinBudget
+from .capacity_search import Attempt, Search
+from .compiled import forget_since, loaded_since, times_loaded, worst_of
+from .settings import Settings
+
+Code = Callable[..., Any]
+Compile = Callable[..., Code]
+Fusing = dict[str, int]  # options of Inductor
+Tried = Attempt[Callable[[], Code]]  # what is found compiles the code that runs
+_TARGETS = 5  # budgets that are asked of the partitioner
+_HALVINGS = 2  # of what is between one that it cannot meet and one that is not enough
+_NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
+_WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
+_READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
+_ONCE = threading.Lock()
+
+
+def within(
+    compiled: Compile,
+    graph: Any,
+    inputs: Sequence[Any],
+    settings: Settings,
+    patches: dict[str, Any],
+    budget: int | Budget,
+) -> Code:
+    """A graph that holds a budget in the buffers of its wrappers, too; ``compiled`` compiles one by its settings.
+
+    InfeasibleError: none was found that fits. The error says what the least found holds, and when. If no partition can
+    fit, it says why.
+    """
+    partitions = _Partitions(lambda own, *how: compiled(own, inputs, *how), graph, settings, patches)
+    usual = partitions.read(None, {})
+    limit = budget.of(lambda: usual.holds) if isinstance(budget, Budget) else budget
+    return (usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)).found()
+
+
+class _Partitions:
+    """Partitions of a graph, as Inductor fuses them."""
+
+    def __init__(self, compiled: Compile, graph: Any, settings: Settings, patches: dict[str, Any]) -> None:
+        self._compiled, self._graph, self._settings, self._patches = compiled, graph, settings, patches
+        self._said: dict[int, str] = {}  # of what holds so many bytes: the worst moment
+
+    def read(self, partitioner: WithinBudget | None, fusing: Fusing) -> Tried:
+        """What a graph holds in code that is read and not run."""
+        before = times_loaded()
+        with _without_kernels():
+            self._code(partitioner, fusing)
+        graphs = loaded_since(before)
+        holds = max((most for graph in graphs for most in graph.planned), default=0)
+        self._said[holds] = worst_of(graphs)
+        forget_since(before)
+        return Attempt(functools.partial(self._code, partitioner, fusing), holds)
+
+    def search(self, usual: int, limit: int) -> Tried:
+        """A partition within a limit, where the usual one holds so much. It goes on with what holds less at first."""
+
+        def partitioned(target: int, fusing: Fusing) -> Tried | None:
+            try:
+                return self.read(WithinBudget(target, usual, limit), fusing)
+            except InfeasibleError as error:
+                if error.proven:
+                    raise
+                return None
+
+        begun: list[tuple[int, Fusing, Tried | None]] = []
+        for fusing in (_WRITTEN, {}):
+            first = partitioned(limit, fusing)
+            if first is not None and first.holds <= limit:
+                return first
+            begun.append((first.holds if first else usual, fusing, first))
+        _, fusing, first = min(begun, key=lambda one: one[0])
+        search = Search(lambda target: first if target == limit else partitioned(target, fusing), limit)
+        low, high = search.down(_TARGETS)
+        if search.best is None:
+            search.between(low, high, _HALVINGS)
+        if search.best is None:
+            raise self._infeasible(limit)
+        return search.best
+
+    def _code(self, partitioner: WithinBudget | None, fusing: Fusing) -> Code:
+        own = fx.GraphModule(self._graph, copy.deepcopy(self._graph.graph))
+        settings, patches = self._settings, self._patches
+        if partitioner is not None:
+            settings = replace(settings, fuse_within=_NEAR)
+            patches = {**fusing, **patches, "custom_partitioner_fn": partitioner}
+        with functorch.patch(force_non_lazy_backward_lowering=True):
+            return self._compiled(own, settings, patches)
+
+    def _infeasible(self, limit: int) -> InfeasibleError:
+        least = min(self._said)
+        text = f"no partition of the graph was found that fits {with_bytes(limit)} as Inductor fuses it"
+        moment = f"; its worst moment is in {self._said[least]}" if self._said[least] else ""
+        message = f"{text}; the least found holds {least:,} at once, {APART}{moment}"
+        return InfeasibleError(message, capacity=limit, peak=least)
+
+
+@contextmanager
+def _without_kernels() -> Iterator[None]:
+    """Meanwhile, code that is loaded gets no kernels of C++. It is loaded anew when it is to run."""
+    with _ONCE:
+        if not hasattr(AsyncCompile.cpp_pybinding, "_by_memplan"):
+            AsyncCompile.cpp_pybinding = _unless_read(AsyncCompile.cpp_pybinding)  # type: ignore[method-assign]
+    before = {*PyCodeCache.modules_no_attr}
+    token = _READ.set(True)
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+        for path in PyCodeCache.modules_no_attr.keys() - before:
+            del PyCodeCache.modules_no_attr[path]
+
+
+def _unless_read(by_torch: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(by_torch)
+    def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:
+        return None if _READ.get() else by_torch(*args, **kwargs)
+
+    cpp_pybinding._by_memplan = True  # type: ignore[attr-defined]
+    return cpp_pybinding
