@@ -117,7 +117,8 @@ class Plan(PlanRecord):
             Fill the arena with garbage before the run, and every tensor's bytes when the plan says that it is dead. A
             plan that is wrong then gives wrong results.
         views
-            Return tensors as views of the arena, which are valid until the next run. By default, copies.
+            Return tensors as views of the arena, which are valid until the next run. By default, each has memory of
+            its own.
         engine
             For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
             slow; "onnxruntime" needs the extra of this name. If an engine cannot run a node, the other engine runs it.

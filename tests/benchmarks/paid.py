@@ -4,6 +4,8 @@ A way is run in processes of its own. Each makes network, states of the optimize
 there is one, gives malloc's free memory back, and takes the anonymous memory that it holds then as its baseline. After
 some steps of warm-up it resets the high-water mark of its memory, runs three steps, and reads the mark. Figures are
 medians over the processes.
+Modes: ``training`` is a step with AdamW, ``gradients`` one without an optimizer, which holds its gradients until the
+next step, and ``inference``.
 Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]``
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from reporting import arguments, mib, ratio, report
+from torch.nn import Module
 
 MALLOCS: dict[str, dict[str, str]] = {  # how malloc is set, as variables of the environment
     "": {},
@@ -30,11 +33,12 @@ MALLOCS: dict[str, dict[str, str]] = {  # how malloc is set, as variables of the
 WAYS = {
     "training": (
         *("eager", "eager mmap", "eager jemalloc", "planned"),
-        *("inductor", "inductor mmap", "memplan", "planned-inductor"),
+        *("inductor", "inductor mmap", "inductor jemalloc", "memplan", "planned-inductor"),
     ),
+    "gradients": ("eager", "eager mmap", "eager jemalloc", "plan.run"),
     "inference": (
         *("eager", "eager mmap", "eager jemalloc", "plan.run", "planned"),
-        *("inductor", "inductor mmap", "memplan", "planned-inductor"),
+        *("inductor", "inductor mmap", "inductor jemalloc", "memplan", "planned-inductor"),
     ),
 }
 HEAD = ("network", "way", "allocator, MiB", "of the first", "process, MiB", "of the first", "seconds", "equal")
@@ -100,7 +104,7 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     torch.manual_seed(0)
     torch.set_num_threads(2)
     module, batch, loss_of = NETWORKS[name]()
-    module.train(mode == "training")
+    module.train(mode != "inference")
     forward, backend = module, way.removeprefix("planned-")
     if backend in ("inductor", "memplan"):
         torch.compile(lambda x: x + 1, backend=backend)(torch.ones(4))  # the compiler's own code is in memory
@@ -118,12 +122,26 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
             optimizer.step()
             return loss.detach()
     elif way == "plan.run":
-        plan = memplan.plan(module, kwargs=batch, alignment=64)
+        network = WithLoss(module, loss_of) if mode == "gradients" else module
+        plan = memplan.plan(network, kwargs=batch, alignment=64, train=mode == "gradients")
+        run: Any = None
 
         def step() -> Any:
-            return first_of(plan.run(kwargs=batch, views=True).outputs)
+            nonlocal run
+            run = None
+            torch.manual_seed(1)
+            run = plan.run(kwargs=batch)
+            return run.loss if mode == "gradients" else first_of(run.outputs)
 
-        held = lambda: plan.peak + allocated(step)  # noqa: E731
+        held = lambda: plan.peak + behind(plan) + allocated(step)  # noqa: E731
+    elif mode == "gradients":
+
+        def step() -> Any:
+            torch.manual_seed(1)
+            module.zero_grad()
+            loss = loss_of(forward(**batch), batch)
+            loss.backward()
+            return loss.detach()
     else:
 
         def step() -> Any:
@@ -146,8 +164,11 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
         seconds.append(time.perf_counter() - begin)
     after = memory()
     process = after["VmHWM"] - after["RssFile"] - base
-    if mode == "training":
-        optimizer.zero_grad()
+    if mode == "gradients":
+        found = run.gradients.values() if way == "plan.run" else [p.grad for p in module.parameters()]
+        result = result.double() + sum(g.double().sum() for g in {id(g): g for g in found if g is not None}.values())
+    run = found = None
+    module.zero_grad()
     allocator = held() if held is not None else allocated(step)
     text = float(result.double().sum()).hex()
     return {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
@@ -165,6 +186,22 @@ def make_states(module: Any, optimizer: Any) -> None:
         for parameter, value in zip(module.parameters(), before, strict=True):
             parameter.copy_(value)
             parameter.grad = None
+
+
+class WithLoss(Module):
+    """A network that returns its loss."""
+
+    def __init__(self, network: Any, loss_of: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.network, self.loss_of = network, loss_of
+
+    def forward(self, **batch: Any) -> Any:
+        return self.loss_of(self.network(**batch), batch)
+
+
+def behind(plan: Any) -> int:
+    """Bytes behind the arena of a plan that kernels have had."""
+    return int(vars(plan)["_bound"].bound._offering._behind)
 
 
 def outside(arena: Any) -> int:

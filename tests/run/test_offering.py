@@ -94,13 +94,36 @@ def test_results_outside_of_the_arena_are_the_callers() -> None:
     assert len({tensor.untyped_storage().data_ptr() for tensor in (*first, *second)}) == 6
 
 
+def test_results_outside_of_the_arena_stay_where_their_kernels_have_made_them() -> None:
+    module = of(nn.Conv2d(3, 8, 3, padding=1))
+    found = runs(module, torch.randn(2, 3, 32, 32), place=["intermediate"])
+    assert [run.copied for run in found] == [0, 0, 0]
+    assert len({run.outputs.data_ptr() for run in found}) == 3
+
+
+def test_a_result_that_a_kernel_shares_is_copied_out_of_the_arena() -> None:
+    """The kernel gives its own input, where its fake kernel promises a new tensor."""
+
+    library = torch.library.Library("memplan_sharing", "DEF")
+    library.define("maybe_new(Tensor x) -> Tensor")
+    library.impl("maybe_new", lambda x: x.view(-1), "CPU")
+    torch.library.register_fake("memplan_sharing::maybe_new", torch.empty_like, lib=library)
+    maybe_new = torch.ops.memplan_sharing.maybe_new
+    plan = memplan.plan(
+        of(lambda x: maybe_new(x.exp())), args=(torch.zeros(6000),), place=["intermediate"], alignment=64
+    )
+    first = plan.run(torch.zeros(6000)).outputs
+    plan.run(torch.ones(6000))
+    assert bool((first == 1).all())
+
+
 def test_no_kernel_gets_reserved_bytes() -> None:
     conv = nn.Conv2d(8, 8, 3, padding=1)
     module, x = of(lambda x: conv(x).repeat(1, 64, 1, 1).exp().sum(1)), torch.randn(1, 8, 64, 64)
 
     def free(**options: Any) -> list[int]:
         plan = memplan.plan(module, args=(x,), alignment=64, **options)
-        memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8))
+        memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8), behind=0)
         places = offering.Offering(plan, memory, True).places(0, np.array([(4096, 0, 3), (8192, 1, 2)]), [])
         return [at - memory.arena.data_ptr() for at in places.values()]
 
@@ -109,6 +132,17 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     assert len(free()) == 2
     assert all(at >= end for at in free(reserved=[(0, end)]))
     assert all(at >= end for at in free(reserved=[(0, end, 0, 1)]))
+
+
+def test_scratch_without_room_lies_behind_the_arena() -> None:
+    conv = nn.Conv2d(8, 8, 3, padding=1)
+    module, x = of(lambda x: conv(x).sum()), torch.randn(1, 8, 64, 64)
+    plan = memplan.plan(module, args=(x,), alignment=64)
+    first, *later = [plan.run(x) for _ in range(4)]
+    with memplan.record() as tape:
+        plan.run(x)
+    assert max(tape.size, default=0) < 4096
+    assert all(100_000 < run.outside <= first.outside for run in later)
 
 
 def test_without_the_allocator_results_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +202,7 @@ def test_threads_run_plans_at_once() -> None:
 
 
 def test_a_planned_run_may_be_recorded() -> None:
-    module, x = convolutions(), torch.randn(2, 3, 32, 32)
+    module, x = convolutions(), torch.randn(2, 3, 16, 16)
     plan = memplan.plan(module, args=(x,), alignment=64)
     plan.run(x)
     with memplan.record() as tape:
@@ -190,7 +224,7 @@ def test_a_kernel_that_keeps_what_it_was_offered_is_refused() -> None:
 
     module = of(lambda x: x.exp().repeat(8).sum())
     plan = memplan.plan(module, args=(torch.randn(2000),), alignment=64)
-    memory = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8))
+    memory = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8), behind=0)
     served = offering.Offering(plan, memory, True)
     call = served.around(0, Instruction(keeping, True))
     with served.installed():

@@ -49,7 +49,7 @@ class Run:
     ----------
     outputs : Any
         What the program returned: for a torch module in the nest that its forward returns, for ONNX a dict from names
-        to arrays. Copies, unless views were asked for: those are valid until the next run.
+        to arrays. The caller's own, unless views were asked for: those are valid until the next run.
     loss : tensor or None
         With ``train=True``, the loss.
     gradients : mapping of str to tensor
@@ -61,8 +61,8 @@ class Run:
     copied : int
         Ops that computed outside of the places of their results, which were copied there.
     outside : int or None
-        Bytes that kernels of torch took from outside of the arena, at most at one time, for what is no tensor of the
-        graph. None where it is not known.
+        Bytes besides those of the arena that kernels of torch took for what is no tensor of the graph, at most at one
+        time: behind the arena, and elsewhere. None where it is not known.
     """
 
     outputs: Any

@@ -81,7 +81,8 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
 
 def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
     func = call.function
-    if isinstance(func, torch._ops.OpOverload) and not _is_composite(func) and not _has_numbers(call):
+    device = memory.arena.device.type
+    if isinstance(func, torch._ops.OpOverload) and not _is_composite(func, device) and not _has_numbers(call):
         return _operator(call, func, memory, numbers)
     meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
     results = () if meets else _in_arena(call, memory)
@@ -119,6 +120,9 @@ def _operator(
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
             return Instruction(_calling(out, args, given, numbers))
+    over = _inplace_overload(func) if meets and _is_over_its_first(call, memory) else None
+    if over is not None:
+        return Instruction(_calling(over, args, kwargs, numbers))
     run = _copying(_calling(func, args, kwargs, numbers), call, memory, flat_tensors)
     return Instruction(run, True, () if meets else _in_arena(call, memory))
 
@@ -204,13 +208,18 @@ def _copying(
     """What a call makes is copied into its place, unless it was made there. Gives whether something was copied."""
     outputs = [memory.tensor(view) for view in call.outputs]
     places = [output if new else None for output, new in zip(outputs, call.fresh, strict=True)]
+    given = [memory.tensor(view) for view in call.inputs]
 
     def run(seen: Callable[[list[int]], None] | None = None) -> bool:
-        pairs = zip(places, _made(compute(), len(places), tensors), strict=True)
-        made = [(place, value) for place, value in pairs if place is not None and value is not None]
-        moved = [(place, value) for place, value in made if not _is_in(place, value)]
+        made = list(zip(call.outputs, places, _made(compute(), len(places), tensors), strict=True))
+        rest = [
+            (place, value)
+            for view, place, value in made
+            if place is not None and not _adopted(view, value, memory, given) and value is not None
+        ]
+        moved = [(place, value) for place, value in rest if not _is_in(place, value)]
         if moved and seen is not None:
-            seen([value.data_ptr() for place, value in made if memory.has(place)])
+            seen([value.data_ptr() for place, value in rest if memory.has(place)])
         if any(_meet(value, place) for _, value in moved for place, _ in moved):
             moved = [(place, value.clone()) for place, value in moved]
         for place, value in moved:
@@ -218,6 +227,19 @@ def _copying(
         return bool(moved)
 
     return run
+
+
+def _adopted(view: View, value: Tensor | None, memory: Memory, inputs: Sequence[Tensor]) -> bool:
+    """Let a storage that has no memory yet be where a kernel has made its tensor; else it gets its own."""
+    if memory.is_settled(view.storage):
+        return False
+    if value is not None:
+        storage = value.untyped_storage()
+        alone = all(storage.data_ptr() != tensor.untyped_storage().data_ptr() for tensor in inputs)
+        if alone and storage.nbytes() == memory.nbytes(view.storage) and memory.lend(view.storage, value, view):
+            return True
+    memory.own(view.storage)
+    return False
 
 
 def _meet(one: Tensor, other: Tensor) -> bool:
@@ -284,6 +306,29 @@ def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) 
     return all(_same_bytes(memory, view, output) and view.strides == output.strides for view in inputs)
 
 
+def _is_over_its_first(call: CallRecord, memory: Memory) -> bool:
+    """Whether the only output lies where the first input does, and no other input meets it."""
+    if len(call.outputs) != 1 or not all(call.fresh) or call.writes or not isinstance(call.args[0], View):
+        return False
+    first, output = call.args[0], call.outputs[0]
+    others = [view for view in call.inputs if view is not first]
+    alike = _same_bytes(memory, first, output) and first.strides == output.strides
+    return alike and call.inputs.count(first) == 1 and not any(_overlap(memory, view, output) for view in others)
+
+
+@cache
+def _inplace_overload(func: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """The overload that writes over the first argument of an operator, as masked_fill_ does; None if there is none."""
+    packet = getattr(_aten, f"{func._schema.name.split('::')[1]}_", None)
+    other = getattr(packet, func._overloadname, None)
+    if other is None or torch.Tag.generated in other.tags:
+        return None
+    names = [(argument.name, str(argument.type)) for argument in func._schema.arguments]
+    taken = [(argument.name, str(argument.type)) for argument in other._schema.arguments]
+    written = [argument.name for argument in other._schema.arguments if argument.is_write]
+    return other if taken == names and written == [names[0][0]] else None
+
+
 @cache
 def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
     """The overload of an operator that writes into what it is given; None if it has none of its own.
@@ -304,9 +349,13 @@ def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverl
     return None
 
 
-def _is_composite(func: torch._ops.OpOverload) -> bool:
+def _is_composite(func: torch._ops.OpOverload, device: str) -> bool:
     """Whether an operator is made of others. Its overload may be made of different ones, with other last bits."""
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), "CompositeImplicitAutograd"))
+    made, own = (
+        torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), key)
+        for key in ("CompositeImplicitAutograd", device.upper())
+    )
+    return bool(made and not own)
 
 
 def _name(func: torch._ops.OpOverload) -> str:

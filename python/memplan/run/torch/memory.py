@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -10,20 +11,23 @@ from torch import Tensor
 
 from ... import _core
 from ...errors import InvalidPlanError, UnsupportedError
+from .pages import LEAST, mapped, taken
 from .recording import Recording, StorageRecord, View
 
 if TYPE_CHECKING:
     from ...plans.record import PlanRecord
 
 _BASE = 64  # what the arena begins at a multiple of, at least; allocators of torch give as much or more
+_BEHIND = 1 << 28  # bytes that may be used behind an arena besides as many as it has: addresses, not memory
 
 
 class Memory:
     """Where the storages of a recording are: in the arena, in memory of their own, or where the caller keeps them.
 
     A tensor is one object for as long as this lives: what has taken it sees where its storage is moved to. `arena` are
-    bytes to take for the arena, of which others use some too. InvalidPlanError if a tensor would lie outside of the
-    arena or of its buffer, or begin where its elements may not.
+    bytes to take for the arena, of which others use some too. `behind` are the bytes behind it that scratch may use:
+    where there are any, pages of the arena can be moved. InvalidPlanError if a tensor would lie outside of the arena or
+    of its buffer, or begin where its elements may not.
     """
 
     def __init__(self, plan: PlanRecord, recording: Recording, arena: Tensor | None = None) -> None:
@@ -40,7 +44,7 @@ class Memory:
         if arena is not None and arena.device != device:
             raise UnsupportedError(f"an arena for several methods is on {arena.device}, the network is on {device}")
         alignment = max([_BASE, *plan.problem.alignment.tolist()])
-        self.arena = _aligned(plan.peak, alignment, device) if arena is None else arena
+        self.arena, self.behind = _aligned(plan.peak, alignment, device) if arena is None else (arena, 0)
         self._storage: list[torch.UntypedStorage | None] = [None] * len(recording.storages)
         self._base = [0] * len(recording.storages)
         self._tensors: dict[View, Tensor] = {}
@@ -94,8 +98,20 @@ class Memory:
         return None if offset is None else (offset + view.begin, offset + view.end)
 
     def has(self, tensor: Tensor) -> bool:
-        """Whether a tensor begins in the arena."""
-        return 0 <= tensor.untyped_storage().data_ptr() - self.arena.data_ptr() < self.arena.numel()
+        """Whether a tensor lies in the arena."""
+        return tensor.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
+
+    def taken(self, view: View) -> Tensor | None:
+        """The tensor of a view, with the pages of the arena that it lies in; None where it is to be copied."""
+        span, itemsize = self.span(view), view.dtype.itemsize
+        dense = view.end - view.begin == math.prod(view.sizes) * itemsize
+        if span is None or not self.behind or not dense or view.end - view.begin < LEAST or view.conj or view.neg:
+            return None
+        bytes = taken(self.arena, *span)
+        if bytes is None:
+            return None
+        made = torch.empty(0, dtype=view.dtype)
+        return made.set_(bytes.untyped_storage(), 0, view.sizes, view.strides)
 
     def bytes(self, storage: int, begin: int, end: int) -> Tensor:
         """The bytes [begin, end) of a storage, where it lies now."""
@@ -110,6 +126,10 @@ class Memory:
         record = self._recording.storages[storage]
         memory = torch.empty(self.nbytes(storage), dtype=torch.uint8, device=record.device)
         self.settle(storage, memory.untyped_storage(), 0)
+
+    def is_settled(self, storage: int) -> bool:
+        """Whether a storage has memory now."""
+        return self._storage[storage] is not None
 
     def lend(self, storage: int, tensor: Tensor, view: View) -> bool:
         """Let a storage be where the caller's tensor is, which stands for a view of it.
@@ -206,10 +226,14 @@ class Memory:
                 raise _invalid(tensor, f"lies in {where}, of a buffer in {begin} to {end}, of an arena of {plan.peak}")
 
 
-def _aligned(nbytes: int, alignment: int, device: torch.device) -> Tensor:
-    """Bytes that begin at a multiple of an alignment."""
-    memory = torch.empty(nbytes + alignment, dtype=torch.uint8, device=device)
-    return memory[-memory.data_ptr() % alignment :][:nbytes]
+def _aligned(nbytes: int, alignment: int, device: torch.device) -> tuple[Tensor, int]:
+    """Bytes that begin at a multiple of an alignment, and how many may be used behind them."""
+    room = nbytes + alignment
+    behind = nbytes + _BEHIND
+    memory = mapped(room + behind) if device.type == "cpu" and nbytes else None
+    if memory is None:
+        memory, behind = torch.empty(room, dtype=torch.uint8, device=device), 0
+    return memory[-memory.data_ptr() % alignment :][:nbytes], behind
 
 
 def _invalid(tensor: _core.Tensor, problem: str) -> InvalidPlanError:

@@ -33,7 +33,8 @@ class Offering:
     Attributes
     ----------
     outside : int or None
-        Bytes that kernels took from elsewhere in the last run, at most at one time. None if nothing was offered.
+        Bytes that kernels took from elsewhere in the last run, at most at one time, and bytes behind the arena that
+        kernels have had so far. None if nothing was offered.
     active : bool
         Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
     """
@@ -42,6 +43,7 @@ class Offering:
         self._library = cpu_if_built() if memory.arena.device.type == "cpu" else None
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: _Ints | None = None
+        self._behind = 0
         self.outside: int | None = None
         self.active = False
 
@@ -52,7 +54,7 @@ class Offering:
             yield
             return
         with self._library.installed() as self.active:
-            self.outside = 0 if self.active else None
+            self.outside = self._behind if self.active else None
             try:
                 yield
             finally:
@@ -64,6 +66,10 @@ class Offering:
             return done.run
         return _Offered(self, step, done, self._library)
 
+    def took(self, elsewhere: int) -> None:
+        """A call took bytes from elsewhere."""
+        self.outside = max(self.outside or 0, self._behind + elsewhere)
+
     def name_of(self, step: int) -> str:
         """The op of a step."""
         assert self._plan.graph is not None
@@ -72,8 +78,8 @@ class Offering:
     def places(self, step: int, scratch: _Ints, results: Sequence[_Result]) -> dict[int, int]:
         """Addresses of what a call at a step allocates besides its results, by row; what is left out does not fit.
 
-        The rows of `scratch` are bytes, birth and death. Until a result is born, its place is free. The largest come
-        first: what lies elsewhere is as little as can be.
+        The rows of `scratch` are bytes, birth and death. Until a result is born, its place is free. What has no room in
+        the arena lies behind it, if that may be. The largest come first: what lies elsewhere is as little as can be.
         """
         if not self._has_scratch or not len(scratch):
             return {}
@@ -86,14 +92,16 @@ class Offering:
 
         rows = np.argsort(-scratch[:, 0], kind="stable")[:_MOST]
         best = placed(rows)
-        if best.peak > self._plan.peak:
+        most = self._plan.peak + self._memory.behind
+        if best.peak > most:
             chosen: list[int] = []
             for row in rows.tolist():
                 tried = placed(np.array([*chosen, row]))
-                if tried.peak <= self._plan.peak:
+                if tried.peak <= most:
                     chosen.append(row)
                     best = tried
             rows = np.array(chosen, dtype=np.int64)
+        self._behind = max(self._behind, best.peak - self._plan.peak)
         address = self._memory.arena.data_ptr()
         return {row: address + offset for row, offset in zip(rows.tolist(), best.offsets.tolist(), strict=False)}
 
@@ -138,7 +146,7 @@ class _Offered:
         finally:
             asked, kept, elsewhere = self._library.offered()
         self._asks = asked > 0
-        self._offering.outside = max(self._offering.outside or 0, elsewhere)
+        self._offering.took(elsewhere)
         if kept:
             self._asks = False  # from now on
             name = self._offering.name_of(self._step)

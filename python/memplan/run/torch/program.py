@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -138,14 +139,18 @@ class BoundProgram:
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
         made = [done for _, _, done in found if done is not None]
         self._ops, self._copied = len(made), 0
-        returned = self._memory.unplaced({view.storage for view in recording.returned_views()})
+        given = recording.returned_views()
+        returned = self._memory.unplaced({view.storage for view in given})
+        self._alone = _alone(given)
         self._offering = Offering(plan, self._memory, common is None and plan.pools is None)
         last = {storage: place for place, (_, call, _) in enumerate(found) for storage in call.written}
         runs: list[tuple[int, bool, _Step]] = []
         self._outside = set[int]()  # what is returned from outside of the arena: memory of each run
         for place, (step, call, done) in enumerate(found):
             used = {self._memory.home(view.storage) for view in (*call.inputs, *call.outputs)}
-            runs += [(step, call.grad, partial(self._memory.own, s)) for s in used & returned - self._outside]
+            fresh = {view.storage for view, new in zip(call.outputs, call.fresh, strict=True) if new}
+            adopted = fresh if done is not None and done.copies else set[int]()
+            runs += [(step, call.grad, partial(self._memory.own, s)) for s in used & returned - self._outside - adopted]
             self._outside |= used & returned
             runs += [] if done is None else [(step, call.grad, self._counted(step, done))]
             written = [storage for storage in call.written & self._sources.storages if last[storage] == place]
@@ -252,11 +257,15 @@ class BoundProgram:
     def _result(self, views: bool) -> Run:
         recording = self._recording
 
+        @cache
         def give(view: View) -> Tensor:
             if view.storage in recording.handed:
                 return _shown(recording.handed[view.storage](), view, self._memory.tensor(view).device)
             tensor = self._memory.tensor(view)
-            return tensor.detach() if views or view.storage in self._outside else tensor.clone()
+            if views or view.storage in self._outside:
+                return tensor.detach()
+            taken = self._memory.taken(view) if view in self._alone else None
+            return tensor.clone() if taken is None else taken
 
         return Run(
             outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
@@ -274,6 +283,13 @@ class BoundProgram:
         device = self._memory.arena.device.type
         with torch.autocast(device, enabled=False):
             yield
+
+
+def _alone(given: Sequence[View]) -> frozenset[View]:
+    """What is returned with nothing else of its storage."""
+    views = frozenset(given)
+    times = Counter(view.storage for view in views)
+    return frozenset(view for view in views if times[view.storage] == 1)
 
 
 def _shown(bytes: Tensor, view: View, device: torch.device) -> Tensor:
