@@ -14,9 +14,10 @@ from typing import Any
 from onnx import NodeProto, TensorProto
 
 from ...inplace_ops import ONNX_ELEMENTWISE
+from ..claims import Axes, Claim, as_made, each, like, loops_of
 from ..loops import Axis, Loop, Rows, reshaped
 from . import products, resizing
-from .claims import Axes, Claim, Node, Rule, as_made, each, like, loops_of
+from .node import Node, Rule
 from .parameters import Parameters
 
 Tensor = Mapping[str, Any]
@@ -43,7 +44,7 @@ class Loops:
         inputs, outputs = ([tensors.get(name) for name in names] for names in (node.input, node.output))
         shapes, made = ([None if t is None else t["shape"] for t in row] for row in (inputs, outputs))
         dtypes = [None if t is None else t["dtype"] for t in inputs]
-        seen = Node(node.op_type, Parameters(node, self._constants, self._opset), shapes, made, dtypes)
+        seen = Node(shapes, made, dtypes, node.op_type, Parameters(node, self._constants, self._opset))
         try:
             claim = rule(seen)
             return [] if claim is None else loops_of(claim, seen, list(node.input), list(node.output))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..claims import Axes, Claim, Shape, along
 from ..loops import Axis, broadcast
 from ..windows import grouped, same_padding, transposed, window
-from .claims import Axes, Claim, Node, Rule, Shape, along
-
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+from .node import Node, Rule
 
 
 def _geometry(node: Node, kernel: Shape) -> list[tuple[int, int, int]]:
@@ -139,7 +138,7 @@ def einsum(node: Node) -> Claim | None:
     left, made = equation.split("->")
     terms = left.split(",")
     sums = sorted({loop for loop in left if loop.isalpha()} - set(made))
-    if any(len(set(term)) != len(term) for term in terms) or node.dtypes[0] not in _FLOATS:
+    if any(len(set(term)) != len(term) for term in terms) or not node.is_float:
         sums = []
     reads = [along(term, shape) for term, shape in zip(terms, node.inputs, strict=True) if shape is not None]
     return Claim(reads, [along(made, node.made)], sums)
@@ -165,7 +164,7 @@ def reduction(adds: bool) -> Rule:
         read = [str(axis) for axis in range(rank)]
         keeps = node.attribute("keepdims", 1)
         writes = [None if axis in gone else str(axis) for axis in range(rank) if keeps or axis not in gone]
-        sums = [str(axis) for axis in sorted(gone)] if adds and node.dtypes[0] in _FLOATS else []
+        sums = [str(axis) for axis in sorted(gone)] if adds and node.is_float else []
         return Claim([read], [writes], sums)
 
     return rule

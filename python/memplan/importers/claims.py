@@ -1,22 +1,21 @@
-"""What the loops of a node are made from: a node with its shapes, and names of loops along the axes of its tensors."""
+"""What the loops of an op are made from: its shapes, and names of loops along the axes of its tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..loops import Axis, Loop, Operand, broadcast, loops
-from .parameters import Parameters
+from .loops import Axis, Loop, Operand, broadcast, loops
 
 Shape = Sequence[int]
 Axes = Sequence[Axis]
 
 
-class Node(NamedTuple):
-    """A node with its parameters and the shapes of what it reads and writes; None where it has no tensor."""
+@dataclass(frozen=True)
+class Seen:
+    """The shapes of what an op reads and writes; None where it has no tensor."""
 
-    op_type: str
-    parameters: Parameters
     inputs: Sequence[Shape | None]
     outputs: Sequence[Shape | None]
     dtypes: Sequence[str | None]  # of the inputs
@@ -27,7 +26,7 @@ class Node(NamedTuple):
     def shape(self, position: int) -> Shape:
         shape = self.inputs[position]
         if shape is None:
-            raise ValueError("the node has no such input")
+            raise ValueError("the op has no such input")
         return shape
 
     @property
@@ -35,14 +34,13 @@ class Node(NamedTuple):
         """The shape of its first output."""
         shape = self.outputs[0]
         if shape is None:
-            raise ValueError("the node has no first output")
+            raise ValueError("the op has no first output")
         return shape
 
-    def attribute(self, name: str, otherwise: Any = None) -> Any:
-        return self.parameters.attributes.get(name, otherwise)
-
-    def axis(self, rank: int, otherwise: int) -> int:
-        return int(self.attribute("axis", otherwise)) % max(1, rank)
+    @property
+    def is_float(self) -> bool:
+        """Whether its first input is of numbers that may be added up in parts."""
+        return self.dtypes[0] in ("float16", "bfloat16", "float32", "float64")
 
 
 class Claim(NamedTuple):
@@ -56,12 +54,9 @@ class Claim(NamedTuple):
     sums: Iterable[str] = ()
 
 
-Rule = Callable[[Node], Claim | None]
-
-
-def loops_of(claim: Claim, node: Node, inputs: Sequence[str], outputs: Sequence[str]) -> list[Loop]:
-    """The loops of a node whose tensors have these names."""
-    reads, writes = _operands(inputs, node.inputs, claim.reads), _operands(outputs, node.outputs, claim.writes)
+def loops_of(claim: Claim, seen: Seen, inputs: Sequence[str], outputs: Sequence[str]) -> list[Loop]:
+    """The loops of an op whose tensors have these names."""
+    reads, writes = _operands(inputs, seen.inputs, claim.reads), _operands(outputs, seen.outputs, claim.writes)
     return loops(reads, writes, claim.sums) if writes else []
 
 
@@ -74,7 +69,7 @@ def _operands(names: Sequence[str], shapes: Sequence[Shape | None], axes: Sequen
     return found
 
 
-def like(text: str, sums: Iterable[str] = ()) -> Rule:
+def like(text: str, sums: Iterable[str] = ()) -> Callable[[Seen], Claim]:
     """The rule of an operator whose inputs and outputs always have these loops along their axes.
 
     "nc+, c -> nc*": a letter is a loop, _ an axis without; + are all further axes, a loop each, 0, 1, ...; * are all
@@ -82,10 +77,10 @@ def like(text: str, sums: Iterable[str] = ()) -> Rule:
     """
     inputs, outputs = ([term.strip() for term in side.split(",")] for side in text.split("->"))
 
-    def rule(node: Node) -> Claim:
+    def rule(seen: Seen) -> Claim:
         reads, writes = (
             [None if shape is None else along(term, shape) for term, shape in zip(terms, shapes, strict=False)]
-            for terms, shapes in ((inputs, node.inputs), (outputs, node.outputs))
+            for terms, shapes in ((inputs, seen.inputs), (outputs, seen.outputs))
         )
         return Claim(reads, writes, sums)
 
@@ -107,13 +102,13 @@ def each(rank: int, whole: Iterable[int] = ()) -> list[Axis]:
     return [None if axis in without else str(axis) for axis in range(rank)]
 
 
-def as_made(node: Node, axes: Axes) -> Claim:
+def as_made(seen: Seen, axes: Axes) -> Claim:
     """Of an operator whose inputs are broadcast to its first output; others are as that, or have size 1 along an axis.
 
     `axes` are the loops along the axes of the output.
     """
     reads, writes = (
-        [None if shape is None else broadcast(shape, node.made, axes) for shape in shapes]
-        for shapes in (node.inputs, node.outputs)
+        [None if shape is None else broadcast(shape, seen.made, axes) for shape in shapes]
+        for shapes in (seen.inputs, seen.outputs)
     )
     return Claim(reads, writes)
