@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from builders.arrays import floats, integers, ints, pick, scalars, shape_of, smaller
 from builders.onnx_models import model, node, numpy_helper, onnx, value
 
 MS = "com.microsoft"
@@ -42,45 +43,6 @@ class Drawn(NamedTuple):
 
 
 Draw = Callable[[Any], Drawn]
-
-
-def floats(rng: Any, *shape: int) -> Any:
-    return rng.uniform(-2, 2, shape).astype(np.float32)
-
-
-def integers(rng: Any, end: int, *shape: int, dtype: Any = np.int64) -> Any:
-    return rng.integers(0, end, shape).astype(dtype)
-
-
-def places(rng: Any, end: int, *shape: int) -> Any:
-    """Indices below an end, the last of which is among them."""
-    found = integers(rng, end, *shape)
-    found.flat[:1] = end - 1
-    return found
-
-
-def ints(*numbers: int) -> Any:
-    return np.array(numbers, np.int64)
-
-
-def scalars(rng: Any, dtype: Any, shape: list[int]) -> Any:
-    if dtype == np.bool_:
-        return rng.random(shape) < 0.5
-    return (rng.uniform(0.1, 0.9, shape) if dtype == np.float32 else rng.integers(1, 9, shape)).astype(dtype)
-
-
-def shape_of(rng: Any, least: int = 1, most: int = 4) -> list[int]:
-    return [int(n) for n in rng.integers(1, 5, rng.integers(least, most + 1))]
-
-
-def smaller(rng: Any, shape: list[int]) -> list[int]:
-    """A shape that is broadcast to another."""
-    kept = [1 if rng.random() < 0.3 else size for size in shape]
-    return kept[int(rng.integers(0, len(kept))) :] if rng.random() < 0.4 else kept
-
-
-def pick(rng: Any, *choices: Any) -> Any:
-    return choices[int(rng.integers(len(choices)))]
 
 
 def elementwise(op_type: str, dtypes: list[Any], domain: str = "", **attributes: Any) -> Draw:

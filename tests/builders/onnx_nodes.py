@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from builders.arrays import floats, integers, ints, pick, places, shape_of, smaller
 from builders.onnx_drawn import (
     MS,
     Draw,
@@ -14,19 +15,12 @@ from builders.onnx_drawn import (
     conv_integer,
     conv_transpose,
     elementwise,
-    floats,
     fused_conv,
     gemm,
-    integers,
-    ints,
     matmul,
-    pick,
-    places,
     pool,
     quantized_conv,
     resize,
-    shape_of,
-    smaller,
     upsample,
     whole_pool,
 )

@@ -51,6 +51,11 @@ def test_the_whole_dict():
                 "workspace": 0,
                 "alias": [],
                 "inplace": [{"output": "y", "input": "x", "offset": 0}],
+                "loops": [
+                    {"extent": 2, "reads": {"x": [0, 1, 1, 0]}, "writes": {"y": [0, 1]}},
+                    {"extent": 4, "reads": {"x": [1, 1, 1, 0]}, "writes": {"y": [1, 1]}},
+                    {"extent": 8, "reads": {"x": [[0, 1], 1, 1, 0]}, "writes": {"y": [[0, 1], 1]}},
+                ],
             }
         ],
         "outputs": ["y"],

@@ -5,22 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import memplan
+from builders.arrays import poisoned
 from builders.onnx_drawn import Drawn
 from builders.onnx_models import model, node, value
 from builders.onnx_nodes import NODES
-from memplan.importers.onnx import imported
-from memplan.importers.onnx.bodies import small_constants
-from memplan.importers.onnx.loops import _VIEWS, RULES, Loops
+from importers.test_onnx_models import DATA
+from memplan.importers.onnx import import_onnx
+from memplan.importers.onnx.loops import _VIEWS, RULES
 from oracles.loops import check_loop
 
 reference = pytest.importorskip("onnx.reference")
 
 
 def loops_of(drawn):
-    found = imported(drawn.model())
-    tensors = {t["name"]: t for t in found.graph["tensors"]}
-    graph = found.model.graph
-    return Loops(small_constants(graph), drawn.opset).of(graph.node[0], tensors)
+    return import_onnx(drawn.model())["ops"][0].get("loops", [])
 
 
 def kernel(drawn):
@@ -45,19 +44,6 @@ def session_of(model):
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def poison(name, array, attempt):
-    """Larger, smaller and near values; indices stay below those that there are."""
-    chance = np.random.default_rng([attempt, int(name[1:])])
-    if array.dtype == bool:
-        return chance.random(array.shape) < 0.5
-    if array.dtype == np.int64:
-        return chance.integers(0, array.max(initial=0) + 1, array.shape)
-    if array.dtype.kind in "iu":
-        return chance.integers(1, (100, 10, 4)[attempt % 3], array.shape).astype(array.dtype)
-    far, near = chance.uniform(20, 60, array.shape), chance.uniform(-1, 1, array.shape)
-    return (array + far, array - far, near)[attempt % 3].astype(array.dtype)
-
-
 def odd(name, array, attempt):
     return np.full(array.shape, (np.inf, np.nan, 1)[attempt % 3], array.dtype)
 
@@ -65,7 +51,7 @@ def odd(name, array, attempt):
 @pytest.mark.parametrize("op_type", NODES)
 def test_poisoned_rows_change_what_reads_them_and_nothing_else(op_type):
     chance, count = np.random.default_rng(len(op_type)), 0
-    others = odd if op_type.startswith("Is") else poison
+    others = odd if op_type.startswith("Is") else poisoned
     for _ in range(8):
         drawn = NODES[op_type](chance)
         run, idle = kernel(drawn), 0
@@ -115,9 +101,7 @@ def test_leading_axes_are_taken_together():
 def test_a_tensor_that_is_read_twice(op_type, rows):
     """In one way: by rows; in two ways: whole."""
     x = value("x", [4, 4])
-    found = imported(model([node(op_type, ["x", "x"], ["y"])], [x], [value("y", [4, 4])]))
-    tensors = {t["name"]: t for t in found.graph["tensors"]}
-    loops = Loops({}, 21).of(found.model.graph.node[0], tensors)
+    loops = import_onnx(model([node(op_type, ["x", "x"], ["y"])], [x], [value("y", [4, 4])]))["ops"][0]["loops"]
     assert [loop["reads"] for loop in loops[:2]] == ([{"x": [0, 1, 1, 0]}, {"x": [1, 1, 1, 0]}] if rows else [{}, {}])
     assert not any(loop.get("sums") for loop in loops)
 
@@ -133,3 +117,16 @@ def test_what_is_not_split():
     assert loops_of(Drawn("MaxPool", [x], {"kernel_shape": [2, 2]}, outputs=2)) == []
     train = Drawn("Dropout", [x, np.array(0.5, np.float32), np.array(True)], fixed=(1, 2))
     assert loops_of(train) == []
+
+
+def test_the_core_takes_them():
+    (op,) = memplan.capture(Drawn("Softmax", [np.zeros((4, 3, 2), np.float32)], {"axis": 1}).model()).graph.ops
+    assert [loop.extent for loop in op.loops] == [4, 2]
+
+
+def test_most_nodes_of_networks_may_be_split():
+    """A softmax over all that there is may not."""
+    names = ("light_densenet121", "light_inception_v1", "light_shufflenet", "light_zfnet512")
+    ops = [op for name in names for op in import_onnx(DATA / "light" / f"{name}.onnx")["ops"]]
+    assert {op["type"] for op in ops if "loops" not in op} == {"Softmax"}
+    assert all(len(op["loops"]) <= 8 for op in ops if "loops" in op)

@@ -15,7 +15,7 @@ import numpy as np
 
 Arrays = Mapping[str, Any]
 Run = Callable[[Arrays], Arrays]
-LEAST, MOST = 2, 30  # attempts with a row
+LEAST, MOST = 2, 100  # attempts with a row
 Poison = Callable[[str, Any, int], Any]  # name, array, how often before: other values for its elements
 
 

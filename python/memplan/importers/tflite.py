@@ -8,8 +8,12 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..dtypes import nbytes
 from ..errors import MissingDependencyError, SourceError
+from . import tflite_loops
+from .loops import Loop
 
 # What a kernel of TFLite Micro reads and writes element by element: it may write over an input of as many bytes.
 _ELEMENTWISE = """
@@ -88,7 +92,7 @@ class _Model:
 
     def _indices(self, table: Any, what: str) -> list[int]:
         """Positions of tensors; -1, for an input that is left out, is left out."""
-        found = [int(getattr(table, what)(k)) for k in range(getattr(table, f"{what}Length")())]
+        found = _row(table, what)
         for t in found:
             if not -1 <= t < self._subgraph.TensorsLength():
                 raise self._error(f"{what.lower()} name tensor {t} of {self._subgraph.TensorsLength()}")
@@ -136,12 +140,52 @@ class _Model:
             if kind in self._inplace_ops:
                 over = [t for t in inputs if self._shape(t) == self._shape(outputs[0])]
                 op["inplace"] = [{"output": self._names[outputs[0]], "input": self._names[t]} for t in over]
+        if loops := self._loops(operator, kind):
+            op["loops"] = loops
         return op
+
+    def _loops(self, operator: Any, kind: str) -> list[Loop]:
+        inputs, outputs = _row(operator, "Inputs"), _row(operator, "Outputs")
+        shapes, made = ([self._shape(t)[0] if t >= 0 else None for t in row] for row in (inputs, outputs))
+        dtypes = [self._tensor(t).get("dtype") if t >= 0 else None for t in inputs]
+        options = self._options(operator)
+        seen = tflite_loops.Operator(
+            shapes,
+            made,
+            dtypes,
+            kind,
+            lambda name, otherwise: getattr(options, name)() if options is not None else otherwise,
+            lambda position: self._integers(inputs[position]),
+        )
+        return tflite_loops.loops(seen, *([self._names[t] for t in row] for row in (inputs, outputs)))
+
+    def _options(self, operator: Any) -> Any:
+        """The table of an operator's options; None if it has none."""
+        names = {code: name for name, code in vars(self._tflite.BuiltinOptions).items()}
+        table, name = operator.BuiltinOptions(), names.get(operator.BuiltinOptionsType(), "NONE")
+        if table is None or name == "NONE":
+            return None
+        options = getattr(self._tflite, name)()
+        options.Init(table.Bytes, table.Pos)
+        return options
+
+    def _integers(self, t: int) -> Any:
+        """The value of a constant of integers, as an array; None if it is none."""
+        entry, tensor = self._tensor(t), self._subgraph.Tensors(t)
+        data = self._model.Buffers(tensor.Buffer()).DataAsNumpy()
+        if t < 0 or entry.get("dtype") not in ("int32", "int64") or isinstance(data, int):
+            return None
+        return np.frombuffer(data.tobytes(), np.dtype(str(entry["dtype"])).newbyteorder("<")).reshape(entry["shape"])
 
     def _shape(self, t: int) -> tuple[list[int], int]:
         """By which one input element belongs to one output element: the shape, and the bytes."""
         tensor = self._subgraph.Tensors(t)
         return [int(tensor.Shape(axis)) for axis in range(tensor.ShapeLength())], self._bytes[t]
+
+
+def _row(table: Any, what: str) -> list[int]:
+    """Positions of tensors, -1 for one that is left out."""
+    return [int(getattr(table, what)(k)) for k in range(getattr(table, f"{what}Length")())]
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ def import_onnx(
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
     over inputs (see `inplace_ops`), and the bytes of Concat, Split, Slice, a Gather of one element, and of
-    nodes that change nothing, where parts are runs of bytes of the whole. Names begin with the path of the module
+    nodes that change nothing, where parts are runs of bytes of the whole. `loops` say along which axes a node may be
+    split. Names begin with the path of the module
     where torch's exporter has noted it (see `scopes`).
 
     If, Loop and Scan read, besides their inputs, the outer values that their bodies capture, and have a
@@ -68,7 +69,7 @@ def imported(
         import onnx  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, functions, graph, payload, relations, schemas, scopes, shapes, symbols
+    from . import bodies, functions, graph, loops, payload, relations, schemas, scopes, shapes, symbols
 
     values = _checked_dims({} if dims is None else dims)
     model = loaded(source)
@@ -83,8 +84,9 @@ def imported(
     symbols.bind(working, values)
     working = shapes.infer(working)
     opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
-    optional = relations.Relations(bodies.small_constants(working.graph), opset, inplace_ops)
-    written = graph.GraphWriter(working, working.graph, {}, optional).write()
+    constants = bodies.small_constants(working.graph)
+    optional = relations.Relations(constants, opset, inplace_ops)
+    written = graph.GraphWriter(working, working.graph, {}, optional, loops.Loops(constants, opset)).write()
     return Imported(scopes.with_scopes(written, working), working, kept)
 
 

@@ -115,8 +115,8 @@ class GraphWriter:
             op["after"], self._drew = self._drew, [node.name]
         if self._relations is not None and not alias:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
-        if self._loops is not None:
-            op["loops"] = self._loops.of(node, self._tensors)
+        if self._loops is not None and (loops := self._loops.of(node, self._tensors)):
+            op["loops"] = loops
         self._ops.append(op)
 
     def _aliases(self, node: NodeProto) -> list[dict[str, Any]]:
