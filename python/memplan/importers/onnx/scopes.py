@@ -81,4 +81,15 @@ def _op(op: dict[str, Any], ops: dict[str, str], tensors: dict[str, str]) -> dic
                 {**entry, "output": _new(entry["output"], tensors), "input": _new(entry["input"], tensors)}
                 for entry in op[field]
             ]
+    if "loops" in op:
+        renamed["loops"] = [_loop(loop, tensors) for loop in op["loops"]]
+    return renamed
+
+
+def _loop(loop: dict[str, Any], tensors: dict[str, str]) -> dict[str, Any]:
+    renamed = dict(loop)
+    if "sums" in loop:
+        renamed["sums"] = [_new(name, tensors) for name in loop["sums"]]
+    for field in ("reads", "writes"):
+        renamed[field] = {_new(name, tensors): rows for name, rows in loop[field].items()}
     return renamed
