@@ -13,6 +13,7 @@ import memplan  # noqa: E402
 from builders import onnx_models as onnx_build  # noqa: E402
 from builders.commands import LIFETIMES, run  # noqa: E402
 from memplan import _core  # noqa: E402
+from memplan.importers.torch.workspaces import workspace_of  # noqa: E402
 from memplan.printing.units import format_bytes  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
@@ -91,6 +92,26 @@ def convolutions(name: str) -> tuple[Any, Any]:
     if name == "channels last":
         return layers[name].to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     return layers[name], torch.randn(4, 3, 64, 64) if name == "an image" else x
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_gradient_that_is_a_slice_is_copied_for_a_convolution(last: bool, whole: bool, one_thread: None) -> None:
+    """As that of a concatenation is. Batch norm makes its result twice where the gradient lies as its input does."""
+    form = torch.channels_last if last else torch.contiguous_format
+    x, wide = torch.randn(4, 32, 32, 32), torch.randn(4, 32 if whole else 64, 32, 32)
+    x, gradient = x.to(memory_format=form), wide.to(memory_format=form)[:, :32]
+    weight, numbers = torch.randn(32, 32, 3, 3), torch.ones(32)
+    how = [32], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]
+    norm = numbers, numbers, numbers, numbers, numbers, True, 1e-5, [True, True, True]
+    for name, args in (
+        ("convolution_backward", (gradient, x, weight, *how)),
+        ("native_batch_norm_backward", (gradient, x, *norm)),
+    ):
+        op = getattr(torch.ops.aten, name).default
+        made = op(*args)
+        real = peak(lambda op=op, args=args: op(*args)) - sum(tensor.nbytes for tensor in made)
+        assert abs(workspace_of(op, args, made) - real) < x.nbytes / 4, name
 
 
 @pytest.mark.parametrize(

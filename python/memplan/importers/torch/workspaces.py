@@ -17,6 +17,7 @@ from torch import Tensor
 _aten: Any = torch.ops.aten
 _ATTENTION = _aten._native_multi_head_attention.default
 _LAYER = _aten._transformer_encoder_layer_fwd.default
+_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by dimensions
 _FIRST = 4  # channels of an image, which is not copied
 
 
@@ -28,6 +29,8 @@ def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
         return _forward(args[0], args[1], args[2], args[3:], result)
     if func is _aten.convolution_backward.default:
         return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
+    if func is _aten.native_batch_norm_backward.default:
+        return _of_norm(args[0], args[1], args[-1])
     return inside_of(func, args)
 
 
@@ -64,7 +67,7 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any],
 
 
 def _backward(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any], asked: Sequence[bool]) -> int:
-    spread = gradient.nbytes if 0 in gradient.stride() else 0  # it is made whole: that of a sum has one number
+    spread = 0 if gradient.is_contiguous(memory_format=_format(x, weight)) else gradient.nbytes  # it is copied
     backend = _backend(x, weight, None, how)
     if not _by_onednn(backend):
         return spread + _columns(backend, weight, gradient)
@@ -80,6 +83,13 @@ def _backward(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any], a
         if not _by_channel(weight, how) or max(weight.shape[2:]) <= 3:
             held.append(of_x + out + _copied(x) + blocks)
     return max(held) + spread - of_x - of_weight
+
+
+def _of_norm(gradient: Tensor, x: Tensor, asked: Sequence[bool]) -> int:
+    """Where both lie alike, torch makes the gradient of the input twice, and drops the first."""
+    forms = [torch.contiguous_format, *([_LAST[x.dim()]] if x.dim() in _LAST else [])]
+    alike = any(gradient.is_contiguous(memory_format=form) and x.is_contiguous(memory_format=form) for form in forms)
+    return x.nbytes if asked[0] and alike else 0
 
 
 def _columns(backend: str, weight: Tensor, result: Tensor) -> int:
@@ -100,10 +110,14 @@ def _by_onednn(backend: str) -> bool:
 
 def _channels_last(*tensors: Tensor) -> bool:
     """Whether the channels of an element lie beside each other anyway."""
-    layout = {4: torch.channels_last, 5: torch.channels_last_3d}
     return any(
-        t.dim() in layout and not t.is_contiguous() and t.is_contiguous(memory_format=layout[t.dim()]) for t in tensors
+        t.dim() in _LAST and not t.is_contiguous() and t.is_contiguous(memory_format=_LAST[t.dim()]) for t in tensors
     )
+
+
+def _format(*tensors: Tensor) -> torch.memory_format:
+    """How a kernel takes them."""
+    return _LAST[tensors[0].dim()] if _channels_last(*tensors) else torch.contiguous_format
 
 
 def _by_channel(weight: Tensor, how: Sequence[Any]) -> bool:
