@@ -49,6 +49,8 @@ class Candidate:
 def candidates_of(found: DryRun, way: Way) -> list[Candidate]:
     """Modules worth a thought: those that keep bytes of their own which no other module keeps.
 
+    The model itself is one of them, without a name, if nothing is computed again.
+
     Parameters
     ----------
     found
@@ -59,7 +61,7 @@ def candidates_of(found: DryRun, way: Way) -> list[Candidate]:
     calls: dict[str, list[int]] = {}
     refused = way.refused(found)
     for number, call in enumerate(found.calls):
-        if call.last > call.first and call.module and call.module not in refused:
+        if call.last > call.first and (call.module or not way.again) and call.module not in refused:
             calls.setdefault(call.module, []).append(number)
     made = [_candidate(found, module, numbers, way) for module, numbers in calls.items()]
     return [candidate for candidate in made if candidate is not None]
@@ -73,7 +75,7 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> 
         inside = [save for save in found.saves if call.first <= save.op <= call.last and save.read >= 0]
         outside = {save.storage for save in found.saves if not call.first <= save.op <= call.last}
         own = {save.storage for save in inside} - outside
-        if way.again:
+        if way.again or not module:
             own = {s for s in own if found.first[s] >= call.first and s not in call.returned}
         if not own:
             continue
@@ -82,7 +84,7 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> 
         for storage in own:
             begin, end = call.last, back
             if not way.again:
-                begin = max(begin, found.first[storage] + 1)
+                begin = max(begin, found.first[storage] + 1) if module else _used(found, storage, call.last)
                 end = min(save.read for save in inside if save.storage == storage)
                 cost += 2.0 * way.transfer * found.size[storage]
             if end > begin:
@@ -95,6 +97,11 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> 
             change[back] += _own_peak(found, call.first, call.last, own)
             change[back + 1] -= _own_peak(found, call.first, call.last, own)
     return Candidate(module, cost, np.cumsum(change)[:-1], way) if kept else None
+
+
+def _used(found: DryRun, storage: int, end: int) -> int:
+    """The op after the last one before `end` that touches a storage."""
+    return max((op + 1 for op in range(found.first[storage], end) if storage in found.touched[op]), default=end)
 
 
 def _own_peak(found: DryRun, first: int, last: int, own: Collection[int]) -> int:
@@ -143,4 +150,4 @@ def _peak_over(need: _Ints, budget: int) -> int:
 
 
 def _within(inner: str, outer: str) -> bool:
-    return inner.startswith(f"{outer}.")
+    return inner.startswith(f"{outer}.") if outer else inner != outer

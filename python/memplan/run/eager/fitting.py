@@ -123,7 +123,7 @@ class Fitted:
     Attributes
     ----------
     recomputed, offloaded : tuple of str
-        Names of the modules that compute again, and of those that move out.
+        Names of the modules that compute again, and of those that move out: "" is the whole model.
     modules : tuple of str
         All of them.
     updates : UpdatesAsYouGo or None
@@ -166,7 +166,11 @@ class Fitted:
 
     def _done(self) -> list[tuple[str, str]]:
         """What is done, and by which modules."""
-        done = [(MODULES[way], ", ".join(names)) for way, names in self._chosen.items() if names]
+        done = [
+            (MODULES[way], ", ".join(name or "the whole model" for name in names))
+            for way, names in self._chosen.items()
+            if names
+        ]
         return done + ([("update as gradients come", "the optimizer")] if self.updates is not None else [])
 
     def __str__(self) -> str:

@@ -47,7 +47,7 @@ def floor_of(found: DryRun, kept: int, going: bool) -> Floor:
     summed = sum(found.size[place] for place in most if place in gradients)
     parts = [f"{format_bytes(kept)} of weights, states and inputs"]
     parts += [f"{format_bytes(summed)} of gradients"] if summed else []
-    return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others)])}")
+    return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others, returned)])}")
 
 
 def worst_of(found: DryRun, worst: int) -> list[str]:
@@ -56,10 +56,11 @@ def worst_of(found: DryRun, worst: int) -> list[str]:
     return largest(found, [place for place in alive if place not in found.gradient])
 
 
-def largest(found: DryRun, places: Collection[int]) -> list[str]:
-    """The largest of some storages, each with what made it."""
+def largest(found: DryRun, places: Collection[int], returned: Collection[int] = ()) -> list[str]:
+    """The largest of some storages, each with what made it, and whether forward returns it."""
     first = sorted(places, key=lambda place: -found.size[place])[:_NAMED]
-    return [f"{format_bytes(found.size[p])} made by {_op(found, found.first[p])}" for p in first]
+    kept = dict.fromkeys(returned, " and returned by forward")
+    return [f"{format_bytes(found.size[p])} made by {_op(found, found.first[p])}{kept.get(p, '')}" for p in first]
 
 
 def _op(found: DryRun, op: int) -> str:
