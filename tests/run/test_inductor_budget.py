@@ -353,6 +353,33 @@ def test_ops_that_are_far_apart_are_not_fused(monkeypatch: pytest.MonkeyPatch) -
     assert Scheduler.can_fuse(None, None, None)  # other backends compile as ever
 
 
+def test_loops_are_functions_of_their_own() -> None:
+    """What a function takes is there while it runs: also what its first loop alone reads."""
+    ready = compiling._alone(lambda _: False)
+    assert not ready(None)
+    for settings, alone in ((Settings(), False), (Settings(fuse_within=16), True)):
+        with compiling._planning(settings, Step()):
+            assert ready(None) == alone
+
+
+def test_higher_targets_are_tried_where_nothing_fits_the_budget_before_fusing() -> None:
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        target = patches["custom_partitioner_fn"]._budget if patches else 1000
+        asked.append(target)
+        if target < 600:
+            raise memplan.InfeasibleError("tensors need more before they are fused")
+        loaded(Loaded("forward", {"cpu": {"planned": target // 2 if patches else 1000}}, []).to_text())
+        return target
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    found = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, 400)
+    assert asked[:3] == [1000, 400, 400]
+    assert found == asked[-1]
+    assert 600 <= found <= 800
+
+
 def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:
     def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
         target = patches["custom_partitioner_fn"]._budget if patches else 10_000

@@ -33,7 +33,7 @@ Compile = Callable[..., Code]
 Fusing = dict[str, int]  # options of Inductor
 Tried = Attempt[Callable[[], Code]]  # what is found compiles the code that runs
 _TARGETS = 5  # budgets that are asked of the partitioner
-_HALVINGS = 2  # of what is between one that it cannot meet and one that is not enough
+_HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
 _READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
@@ -98,7 +98,7 @@ class _Partitions:
         search = Search(lambda target: first if target == limit else partitioned(target, fusing), limit)
         low, high = search.down(_TARGETS)
         if search.best is None:
-            search.between(low, high, _HALVINGS)
+            search.between(low, high if search.least else usual, _HALVINGS)
         if search.best is None:
             raise self._infeasible(limit)
         return search.best

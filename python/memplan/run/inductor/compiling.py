@@ -26,6 +26,7 @@ from torch import fx
 from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
+from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
@@ -108,6 +109,8 @@ def _install() -> None:
             memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
             scheduler: Any = Scheduler
             scheduler.can_fuse = _near(scheduler.can_fuse)
+            kernels: Any = CppScheduling
+            kernels.ready_to_flush = _alone(kernels.ready_to_flush)
 
 
 def _near(by_torch: Callable[..., bool]) -> Callable[..., bool]:
@@ -123,6 +126,17 @@ def _near(by_torch: Callable[..., bool]) -> Callable[..., bool]:
         return by_torch(scheduler, one, other, *more, **named)
 
     return can_fuse
+
+
+def _alone(by_torch: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """What gives each loop a function of its own: all that a function takes is there while it runs."""
+
+    @functools.wraps(by_torch)
+    def ready_to_flush(scheduling: Any) -> bool:
+        now = _NOW.get()
+        return (now is not None and now[0].fuse_within is not None) or by_torch(scheduling)
+
+    return ready_to_flush
 
 
 def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
