@@ -22,7 +22,7 @@ def run_of(kind: str, drawn: Drawn) -> Any:
     def run(feeds: Any) -> dict[str, Any]:
         arrays = [{**feeds, **constants}[f"x{k}"] for k in range(len(drawn.inputs))]
         with np.errstate(all="ignore"):
-            return {"y": np.ascontiguousarray(KERNELS[kind](drawn.options, drawn.made, *arrays))}
+            return {"y": np.array(KERNELS[kind](drawn.options, drawn.made, *arrays), order="C")}
 
     return run
 
