@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import torch
 
 from ...dtypes import is_known, nbytes
+from .loops import Rows, Written
 from .relations import NOTHING, Offers
 
+_SAYS_LOOPS = False  # until graph dicts take them
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
 
 
@@ -21,6 +24,7 @@ class Value:
     shape: list[int]
     dtype: str
     serial: int
+    is_view: bool = False
 
 
 @dataclass(eq=False)
@@ -45,6 +49,17 @@ class Link:
 
 
 @dataclass(eq=False)
+class OpLoop:
+    """A loop of an op, by the names of its inputs and outputs."""
+
+    extent: int
+    reads: dict[Value, Rows]
+    writes: dict[Value, Written]
+    sums: list[Value]
+    early: dict[Value, list[Value]]
+
+
+@dataclass(eq=False)
 class Op:
     name: str
     type: str
@@ -59,6 +74,7 @@ class Op:
     after: dict[Op, None] = field(default_factory=dict)
     draws: bool = False  # random numbers
     flops: float | None = None  # None: nothing is known
+    loops: list[OpLoop] = field(default_factory=list)
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
@@ -95,7 +111,39 @@ def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
         entry["recompute"] = False
     if op.flops is not None:
         entry["flops"] = op.flops
+    if _SAYS_LOOPS and (loops := [loop_entry(loop) for loop in op.loops if all(map(has_rows, loop.writes))]):
+        entry["loops"] = loops
     return entry
+
+
+def loop_entry(loop: OpLoop) -> dict[str, Any]:
+    """A loop of the graph dict, without what is empty. Inputs whose rows are not known are read whole."""
+    entry: dict[str, Any] = {"extent": loop.extent}
+    reads = {
+        value.name: [_axes(rows.axes), *map(_number, (rows.step, rows.window, rows.before))]
+        for value, rows in loop.reads.items()
+        if has_rows(value)
+    }
+    writes = {value.name: [_axes(rows.axes), rows.step] for value, rows in loop.writes.items()}
+    early = {value.name: [given.name for given in inputs] for value, inputs in loop.early.items()}
+    rest = {"reads": reads, "writes": writes, "sums": [value.name for value in loop.sums], "early": early}
+    return entry | {key: part for key, part in rest.items() if part}
+
+
+def has_rows(value: Value) -> bool:
+    """Whether the shape of a tensor says what lies in memory: it has the bytes, and no others but those between."""
+    if not is_known(value.dtype):
+        return False
+    needed = nbytes(value.dtype, value.shape)
+    return needed == value.nbytes or (value.is_view and needed < value.nbytes)
+
+
+def _axes(axes: tuple[int, int]) -> int | list[int]:
+    return axes[0] if axes[0] == axes[1] else list(axes)
+
+
+def _number(number: int | Fraction) -> int | str:
+    return int(number) if number.denominator == 1 else str(number)
 
 
 def optional_entries(op: Op, position: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from .failing import place_of_node, ways_out
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
 from .listening import Call, Listener
+from .loops import Loop, loops_of
 from .module import unchanged, weights_of, with_weights
 from .recorder import GraphRecorder
 from .scopes import scoped_name
@@ -106,6 +107,7 @@ class GraphRun(fx.Interpreter):
         for tensor in operands:
             inner.source(tensor, "operand", "input")
         trace = OpTrace(inner, self._fakes, lambda op: op)
+        trace.said = []
         with _explained(node), trace:
             result = super().run_node(node)
         if node.target is operator.getitem and not isinstance(args[0], Tensor):
@@ -117,7 +119,10 @@ class GraphRun(fx.Interpreter):
         if outputs or mutated:
             name, offers = self._name(node), inner.only_offers()
             drawn, flops = inner.drawn, inner.flops()
-            self._graph.op(name, self._type(node), operands, outputs, mutated, workspace, offers, drawn, flops=flops)
+            loops = _loops_of(node, (args, kwargs), result, trace.said)
+            self._graph.op(
+                name, self._type(node), operands, outputs, mutated, workspace, offers, drawn, flops=flops, loops=loops
+            )
             self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result
 
@@ -210,6 +215,12 @@ def method(name: str, tensor: Any, *args: Any, **kwargs: Any) -> Any:
 def under_autocast(device: str, dtype: torch.dtype, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with torch.autocast(device, dtype):
         return function(*args, **kwargs)
+
+
+def _loops_of(node: fx.Node, call: Call, result: Any, inside: Sequence[Sequence[Loop]]) -> Sequence[Loop]:
+    """Along what a node may be split: as its operator may, or as the only one `inside` may."""
+    found = loops_of(node.target, *call, result) if isinstance(node.target, torch._ops.OpOverload) else []
+    return found or (inside[0] if len(inside) == 1 else ())
 
 
 class _BodyRun(NamedTuple):

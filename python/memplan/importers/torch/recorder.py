@@ -17,7 +17,7 @@ Ops that draw random numbers from one generator run one after another, so that e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,8 +26,9 @@ from torch import Tensor
 
 from ...errors import SourceError
 from ...inplace_ops import reusable
-from .entries import Geometry, Link, Op, Storage, Value, op_entry, optional_entries, tensor_entry
+from .entries import Geometry, Link, Op, OpLoop, Storage, Value, op_entry, optional_entries, tensor_entry
 from .listening import Call, Listener
+from .loops import Loop, Rows
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
@@ -101,6 +102,7 @@ class GraphRecorder:
         drawn: Iterable[Hashable] = (),
         after: Iterable[Op] = (),
         flops: float | None = None,
+        loops: Sequence[Loop] = (),
     ) -> None:
         """Append an op of a type such as `aten.relu.default`.
 
@@ -109,7 +111,8 @@ class GraphRecorder:
         known storage is an alias. Inputs that it writes to, `mutated`, are given new names as outputs unless it yields
         them too. It needs `workspace` bytes while it runs. `offers` is what its first output may share with its inputs.
         Ops that draw random numbers from the same generator keep their order, and it runs `after` those that read a
-        number which it takes. `flops` are its floating-point operations, where they are known.
+        number which it takes. `flops` are its floating-point operations, where they are known. It may be split along
+        each of `loops` alone, unless it writes to its inputs.
 
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
@@ -120,6 +123,7 @@ class GraphRecorder:
         self._ops.append(op)
         for tensor in [*operands, *changed]:
             op.inputs.update(dict.fromkeys(self._read(tensor)))
+        given = {id(tensor): self._newest(tensor) for tensor in operands} if loops else {}
         results = _distinct([*outputs, *changed], f"op '{name}'")
         for number, tensor in enumerate(results):
             label = op.name if len(results) == 1 else f"{op.name}.{number}"
@@ -132,6 +136,8 @@ class GraphRecorder:
             op.after.update(dict.fromkeys(self._drawn.get(generator, ())))
             self._drawn[generator] = (op,)
             op.draws = True
+        if loops and not changed:
+            op.loops = [found for loop in loops if (found := self._loop(op, loop, given)) is not None]
 
     @contextmanager
     def waiting_for(self, ops: Collection[Op]) -> Iterator[None]:
@@ -257,6 +263,7 @@ class GraphRecorder:
         if storage.root in op.outputs:
             op = self._view_op(op)
         view = self._value(name, "intermediate", extent(tensor), tensor)
+        view.is_view = True
         offset = tensor.storage_offset() * tensor.dtype.itemsize if view.nbytes else 0
         op.outputs.append(view)
         op.inputs.setdefault(storage.root)
@@ -280,6 +287,27 @@ class GraphRecorder:
         offset_of = dict(reversed(parts))  # of a tensor that comes twice, the first
         for tensor in _distinct((part for part, _ in parts), op.name):
             op.concats += self._links(op, output, tensor, offset_of[tensor])
+
+    def _loop(self, op: Op, loop: Loop, given: Mapping[int, Value]) -> OpLoop | None:
+        """The loop by the names of the op; None if it makes several tensors of one name, or views of what it makes.
+
+        `given` are the names of inputs by their ids. A name is listed if the op goes through all tensors of this name
+        alike, and read whole if it does not. Outputs that stay inside are left out.
+        """
+        writes = {self._newest(tensor): written for tensor, written in loop.writes if self.knows(tensor)}
+        sums = [self._newest(tensor) for tensor in loop.sums if self.knows(tensor)]
+        first = [(self._newest(tensor), inputs) for tensor, inputs in loop.early if self.knows(tensor)]
+        made = [*writes, *sums, *(value for value, _ in first)]
+        if len(set(made)) < len(made) or set(made) != set(op.outputs):
+            return None
+        rows: dict[Value, set[Rows | None]] = {}
+        for tensor, read in loop.inputs:
+            value = given.get(id(tensor))
+            if value is not None:
+                rows.setdefault(value, set()).add(read if value.shape == list(tensor.shape) else None)
+        reads = {value: read for value, (read, *others) in rows.items() if read is not None and not others}
+        early = {value: [given[id(tensor)] for tensor in inputs] for value, inputs in first}
+        return OpLoop(loop.extent, reads, writes, sums, early)
 
     def _over(self, op: Op, output: Tensor, tensor: Tensor) -> list[Link]:
         """That an output may be written over an input, by each name that the op reads for just these bytes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
 from .fake import Fakes
 from .late_numbers import late_numbers
+from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
 from .relations import offers_of
 from .workspaces import inside_of
@@ -40,6 +41,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.failed: tuple[BaseException, str] | None = None  # what an operator raised last, and which one
         self.failed_by_chance: str | None = None  # the op that drew all numbers that it was given
         self.constants: list[Tensor] = []  # the stand-ins of what came from outside
+        self.said: list[Sequence[Loop]] | None = None  # loops of each op, if they are to be kept: they hold tensors
         self._graph = graph
         self._fakes = fakes
         self._name = name
@@ -97,9 +99,12 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._drawn.update(dict.fromkeys(outputs, by))
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             flops = flops_of(func, tuple(args), kwargs, result)
-            inside = inside_of(func, args)
+            inside, loops = inside_of(func, args), [] if written or drawn else loops_of(func, args, kwargs, result)
+            if self.said is not None:
+                self.said.append(loops)
             self._graph.op(
-                name, str(func), inputs, outputs, written, inside, offers=offers, drawn=drawn, after=reads, flops=flops
+                *(name, str(func), read_by(func, args, kwargs, result), outputs, written, inside),
+                **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
             )
             self._graph.called(func, (tuple(args), kwargs), result, written)
 

@@ -1,0 +1,161 @@
+"""Along which loops operators of torch may be split: a rule for each, by its name in the schema.
+
+An operator that is not here says nothing, and is not split: what draws random numbers, what writes to its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from ..effects import flat_tensors
+from . import lookups, norms, products, resizing, spread, views, windows
+from .calls import Call, Loop
+
+Rule = Callable[[Call], Iterator[Loop]]
+
+_EACH = """
+    abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
+    bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clone copysign cos cosh deg2rad
+    digamma div elu eq erf erfc erfinv exp exp2 expm1 floor floor_divide fmax fmin fmod frac ge gelu gt hardshrink
+    hardsigmoid hardswish hardtanh heaviside hypot isfinite isinf isnan isneginf isposinf le leaky_relu lerp lgamma
+    lift_fresh_copy log log10 log1p log2 log_sigmoid_forward logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor logit lt masked_fill maximum minimum mish mul nan_to_num ne neg nextafter polar pow rad2deg reciprocal
+    relu relu6 remainder round rsqrt rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink sqrt
+    square sub tan tanh threshold trunc where xlogy _conj_physical _to_copy special_entr special_erfcx special_i0e
+    special_i1 special_i1e special_log_ndtr special_ndtri special_xlog1py special_zeta i0
+    elu_backward gelu_backward hardsigmoid_backward hardswish_backward hardtanh_backward leaky_relu_backward
+    log_sigmoid_backward logit_backward mish_backward native_dropout_backward sigmoid_backward silu_backward
+    softplus_backward softshrink_backward hardshrink_backward tanh_backward threshold_backward
+"""
+_NEW = """
+    arange empty empty_like full full_like new_empty new_empty_strided new_full new_ones new_zeros
+    ones ones_like zeros zeros_like
+"""
+_KEEPING = """
+    _log_softmax _log_softmax_backward_data _safe_softmax _softmax _softmax_backward_data cummax cummin cumprod cumsum
+    flip glu glu_backward logcumsumexp roll softmax log_softmax sort topk
+"""
+_REDUCING = "all amax amin any argmax argmin aminmax logsumexp median nanmedian prod std std_mean var var_mean"
+_LOSSES = "huber_loss mse_loss smooth_l1_loss"
+_EDGED = """
+    reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d replication_pad2d replication_pad3d
+"""
+_RESHAPED = "_reshape_alias _reshape_copy _unsafe_view alias detach squeeze unsqueeze view view_copy"
+
+
+def _named(names: str, rule: Rule) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+RULES: Mapping[str, Rule] = {
+    **_named(_EACH, spread.elementwise),
+    **_named(_NEW, spread.created),
+    **_named(_KEEPING, spread.keeping),
+    **_named(_REDUCING, spread.reducing),
+    **_named("mean nansum sum", spread.summing),
+    **_named("max min", spread.largest),
+    **_named(_LOSSES, spread.loss),
+    **_named(_EDGED, spread.edged),
+    **_named(_RESHAPED, views.reshaped),
+    "cat": spread.joined,
+    "stack": spread.stacked,
+    "constant_pad_nd": spread.padded,
+    "copy": spread.masked_source,
+    "pixel_shuffle": spread.shuffled,
+    "pixel_unshuffle": spread.unshuffled,
+    "slice_backward": spread.placed_slice,
+    "select_backward": spread.placed_select,
+    "tril": spread.elementwise,
+    "triu": spread.elementwise,
+    **_named("permute t transpose", views.permuted),
+    "expand": views.expanded,
+    "slice": views.sliced,
+    **_named("select unbind", views.selected),
+    **_named("split split_with_sizes", views.divided),
+    "mm": products.mm,
+    "bmm": products.bmm,
+    "mv": products.mv,
+    "dot": products.dot,
+    "addmm": products.addmm,
+    "addmv": products.addmv,
+    "baddbmm": products.baddbmm,
+    "linear": products.linear,
+    "matmul": products.matmul,
+    "_scaled_dot_product_flash_attention_for_cpu": products.attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": products.attention_backward,
+    "scaled_dot_product_attention": products.attention,
+    "native_layer_norm": norms.layer_norm,
+    "native_layer_norm_backward": norms.layer_norm_backward,
+    "native_group_norm": norms.group_norm,
+    "native_group_norm_backward": norms.group_norm_backward,
+    **_named("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training", norms.batch_norm),
+    "native_batch_norm_backward": norms.batch_norm_backward,
+    "convolution": windows.convolution,
+    "convolution_backward": windows.convolution_backward,
+    **_named("avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices", windows.pooling),
+    **_named("avg_pool2d_backward avg_pool3d_backward", windows.pooling_backward),
+    **_named("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", windows.pooling_backward),
+    **_named("_adaptive_avg_pool2d _adaptive_avg_pool3d", resizing.adaptive_pooling),
+    **_named("adaptive_max_pool2d adaptive_max_pool3d", resizing.adaptive_pooling),
+    **_named("_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward", resizing.adaptive_backward_2d),
+    **_named("_adaptive_avg_pool3d_backward adaptive_max_pool3d_backward", resizing.adaptive_backward_3d),
+    **_named("upsample_nearest1d upsample_nearest2d upsample_nearest3d", resizing.nearest),
+    **_named(
+        "upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward", resizing.nearest_backward
+    ),
+    **_named("upsample_linear1d upsample_bilinear2d upsample_trilinear3d", resizing.linear),
+    **_named(
+        "upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward",
+        resizing.linear_backward,
+    ),
+    "embedding": lookups.embedding,
+    "embedding_dense_backward": lookups.embedding_backward,
+    "index_select": lookups.index_select,
+    "gather": lookups.gather,
+    **_named("scatter scatter_add", lookups.scatter),
+    "index": lookups.index,
+    "index_put": lookups.index_put,
+    **_named("nll_loss_forward nll_loss2d_forward", lookups.nll_loss),
+    **_named("nll_loss_backward nll_loss2d_backward", lookups.nll_loss_backward),
+}
+
+# Operators that look at the shape of an input and nothing else.
+_SHAPE_OF_SELF = {
+    *("empty_like", "full_like", "ones_like", "zeros_like"),
+    *("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"),
+    *("avg_pool2d_backward", "avg_pool3d_backward", "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"),
+    *("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward"),
+    *("nll_loss_backward", "nll_loss2d_backward"),
+}
+
+
+def loops_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Loop]:
+    """The loops along which a call of an operator may be split, each alone; none if nothing is known."""
+    rule = RULES.get(_name(func))
+    if rule is None:
+        return []
+    call = Call(func, args, kwargs, result)
+    found: dict[object, Loop] = {}
+    for loop in rule(call) if call.outputs else ():  # rows of axes of size 1 and others are those of the others
+        found.setdefault((tuple(rows for _, rows in loop.inputs), tuple(rows for _, rows in loop.writes)), loop)
+    return list(found.values())
+
+
+def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Tensor]:
+    """The tensors given to an operator, without those that it reads nothing of but the shape."""
+    given = list(flat_tensors([args, kwargs]))
+    name = _name(func)
+    if name in _SHAPE_OF_SELF:
+        call = Call(func, args, kwargs, result)
+        return [tensor for slot, tensor in call.slots() if slot != "self"]
+    return given
+
+
+def _name(func: Any) -> str:
+    """The name of an operator of torch's own, without its overload."""
+    schema = getattr(func, "_schema", None)
+    space, _, name = ("", "", "") if schema is None else str(schema.name).partition("::")
+    return name if space == "aten" else ""

@@ -1,0 +1,32 @@
+"""What the torch importer says of the loops of operators is true: operators are run with poison in rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+import torch
+
+from builders.loop_cases import cases
+from memplan.importers.torch.loops import RULES, loops_of, read_by
+from oracles.poison import check, idle
+
+CASES = cases(sorted(RULES))
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_no_row_is_read_that_is_not_named(name: str, request: pytest.FixtureRequest) -> None:
+    many = request.config.getoption("--slow")
+    found = 0
+    for seed in range(60 if many else 3):
+        chance = Random(f"{name} {seed}")
+        torch.manual_seed(seed)
+        found += check(CASES[name](chance), loops_of, read_by, chance, *((4, 20) if many else (2, 4)))
+    assert found
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest) -> None:
+    for seed in range(20 if request.config.getoption("--slow") else 1):
+        torch.manual_seed(seed)
+        assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=4)
