@@ -48,6 +48,15 @@ def test_a_net_counted_by_hand() -> None:
         "inputs": ["x", "conv.weight", "conv.bias"],
         "outputs": ["conv.convolution"],
         "flops": 2 * 2 * 16 * 9,
+        "loops": [
+            {
+                "extent": 2,
+                "reads": {"conv.weight": [0, 1, 1, 0], "conv.bias": [0, 1, 1, 0]},
+                "writes": {"conv.convolution": [1, 1]},
+            },
+            {"extent": 4, "reads": {"x": [2, 1, 3, 1]}, "writes": {"conv.convolution": [2, 1]}},
+            {"extent": 4, "reads": {"x": [3, 1, 3, 1]}, "writes": {"conv.convolution": [3, 1]}},
+        ],
     }
     assert tensor(graph, "conv.convolution")["shape"] == [1, 2, 4, 4]
     assert tensor(graph, "conv.convolution")["dtype"] == "float32"

@@ -12,7 +12,6 @@ from ...dtypes import is_known, nbytes
 from .loops import Rows, Written
 from .relations import NOTHING, Offers
 
-_SAYS_LOOPS = False  # until graph dicts take them
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
 
 
@@ -91,7 +90,7 @@ def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
 
 
 def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
-    """An op of the graph dict, without what it may share."""
+    """An op of the graph dict, without what it may share, and without loops."""
     entry: dict[str, Any] = {
         "name": op.name,
         "type": op.type,
@@ -111,8 +110,6 @@ def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
         entry["recompute"] = False
     if op.flops is not None:
         entry["flops"] = op.flops
-    if _SAYS_LOOPS and (loops := [loop_entry(loop) for loop in op.loops if all(map(has_rows, loop.writes))]):
-        entry["loops"] = loops
     return entry
 
 
@@ -147,14 +144,19 @@ def _number(number: int | Fraction) -> int | str:
 
 
 def optional_entries(op: Op, position: int) -> dict[str, Any]:
-    """What the op at a position may share: nothing that has been resized, and no copies that come to differ."""
+    """What the op at a position may share, and its loops.
+
+    Nothing that has been resized is shared, and no copies that come to differ.
+    """
     inplace = [link for link in op.inplace if link.output.nbytes == link.input.nbytes]
     found = {"inplace": inplace, "slice": _unmutated(op.slices, position), "concat": _unmutated(op.concats, position)}
-    return {
+    entries: dict[str, Any] = {
         relation: [{"output": k.output.name, "input": k.input.name, "offset": k.offset} for k in links]
         for relation, links in found.items()
         if links
     }
+    loops = [loop_entry(loop) for loop in op.loops if all(map(has_rows, loop.writes))]
+    return entries | ({"loops": loops} if loops else {})
 
 
 def _unmutated(links: list[Link], position: int) -> list[Link]:

@@ -103,7 +103,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self.said is not None:
                 self.said.append(loops)
             self._graph.op(
-                *(name, str(func), read_by(func, args, kwargs, result), outputs, written, inside),
+                *(name, str(func), read_by(func, args, kwargs), outputs, written, inside),
                 **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
             )
             self._graph.called(func, (tuple(args), kwargs), result, written)

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ...importers.torch.fake import map_tensors, tensors_in
 from ...importers.torch.late_numbers import LateNumber, restored, value_of
 from ...importers.torch.listening import Call, Stepped
+from ...importers.torch.loops import unread
 from ...importers.torch.relations import extent
 
 T = TypeVar("T")
@@ -117,13 +118,15 @@ class Recording:
     ) -> None:
         known = len(self.storages)
         args, kwargs = self._noted(call)
-        inputs = _views_in((args, kwargs))
+        given = _views_in((args, kwargs))
+        place = unread(function, args)
+        inputs = tuple(view for view in given if place is None or view != args[place])
         outputs = tuple(self._view(tensor) for _, tensor in tensors_in(result))
         fresh = tuple(view.storage >= known for view in outputs)
         targets = frozenset(self._view(tensor).storage for tensor in written)
         for storage in targets:
             self.storages[storage].written = True
-        leaves = _leaves_in(call, inputs)
+        leaves = _leaves_in(call, given)
         grad = torch.is_grad_enabled()
         made = pytree.tree_map(self._leaf, result)
         record = CallRecord(

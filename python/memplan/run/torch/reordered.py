@@ -25,6 +25,7 @@ from ...importers.torch.fake import tensors_in
 from ...importers.torch.graph import method, under_autocast
 from ...importers.torch.inputs import call_of, in_spec, user_inputs
 from ...importers.torch.late_numbers import LateNumber
+from ...importers.torch.loops import unread
 from ...options.source import Source
 from .recording import CallRecord, Number, Recording, View
 
@@ -82,6 +83,7 @@ class _Made:
         self._shown: dict[tuple[Any, ...], View] = {}  # a tensor that has a node, by what as_strided cannot change
         self._end: dict[int, int] = {}  # bytes of storages that tensors with nodes show
         self._numbers: dict[int, fx.Node] = {}
+        self._unread: View | None = None  # of which the call that is appended reads the shape alone
         self._weights = {source.view: source for source in reversed(recording.sources) if source.kind == "weight"}
         self._names = {source.name for source in self._weights.values()}
 
@@ -99,9 +101,16 @@ class _Made:
             self.put(
                 view, self._attribute(self._place(source.name), self._own(source.origin if held is None else held))
             )
+        if view not in self._nodes and view == self._unread and _shown(view) not in self._shown:
+            return self._blank(view)
         if view not in self._nodes:
             self.put(view, self._seen_as(view))
         return self._nodes[view]
+
+    def _blank(self, view: View) -> fx.Node:
+        """A tensor of the shape of one that is not there as yet."""
+        where: dict[str, Any] = {"dtype": view.dtype, "device": self.recording.storages[view.storage].device}
+        return self.graph.call_function(_aten.empty_strided.default, (list(view.sizes), list(view.strides)), where)
 
     def call(self, name: str, call: CallRecord) -> None:
         """Append a call."""
@@ -112,6 +121,8 @@ class _Made:
         for view in call.inputs:
             if view in call.outputs and view not in self._nodes and view not in self._weights:
                 self.put(view, self._known(view))  # the call changes how it is seen, and not only its bytes
+        place = unread(func, call.args)
+        self._unread = None if place is None else call.args[place]
         func = _aten.clone.default if func in LIFTS else func  # what is written to it is not kept
         node = self._create(re.sub(r"\W", "_", name), func, call.args, call.kwargs)
         if call.number is not None:

@@ -9,6 +9,8 @@ together: rows of the axes [0, k], where each tensor has all of these or none.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from math import prod
 from typing import Any
 
 from torch import Tensor
@@ -35,12 +37,15 @@ def spans(
     given = {slot: (tensor, labels) for slot, labels in reads.items() if (tensor := call.tensor(slot)) is not None}
     results = {place: output for place, output in enumerate(call.results) if isinstance(output, Tensor)}
     made = {place: (results[place], labels) for place, labels in writes.items() if place in results}
-    merges = [order[:count] for count in range(2, len(order) + 1) if None not in order[:count]]
-    for labels in [*([label] for label in order if label is not None), *merges]:
-        extent = _extent(labels, [*given.values(), *made.values()])
+    sizes = _sizes([*given.values(), *made.values()])
+    front = list(takewhile(lambda label: sizes.get(label) is not None, order))
+    front = [label for label in front if sizes[label] != 1]
+    merges = [front[:count] for count in range(2, len(front) + 1)]
+    for labels in [*([label] for label in order if sizes.get(label, 1) != 1), *merges]:
+        extent = prod(sizes[label] or 0 for label in labels)
         read = {slot: _axes(*one, labels) for slot, one in given.items()}
         written = {place: _axes(*one, labels) for place, one in made.items()}
-        if extent is None or False in [*read.values(), *written.values()]:
+        if False in [*read.values(), *written.values()]:
             continue
         rest = [place for place, output in results.items() if not written.get(place) and output.numel() > 0]
         first = {place: early[place] for place in rest if place in early} if early else {}
@@ -56,15 +61,14 @@ def spans(
         )
 
 
-def _extent(labels: Labels, tensors: Sequence[tuple[Tensor, Labels]]) -> int | None:
-    """Iterations along the labels; None if tensors do not agree."""
-    extent = 1
-    for label in labels:
-        sizes = {t.shape[axis] for t, own in tensors for axis, name in enumerate(own) if name == label}
-        if len(sizes) != 1:
-            return None
-        extent *= sizes.pop()
-    return int(extent)
+def _sizes(tensors: Sequence[tuple[Tensor, Labels]]) -> dict[Hashable, int | None]:
+    """Rows along each label; None if tensors do not agree."""
+    sizes: dict[Hashable, int | None] = {}
+    for tensor, labels in tensors:
+        for size, label in zip(tensor.shape, labels, strict=True):
+            if label is not None:
+                sizes[label] = int(size) if sizes.get(label, size) == size else None
+    return sizes
 
 
 def _axes(tensor: Tensor, own: Labels, labels: Labels) -> Axes | bool | None:
@@ -72,7 +76,8 @@ def _axes(tensor: Tensor, own: Labels, labels: Labels) -> Axes | bool | None:
     places = [axis for axis, label in enumerate(own) if label is not None and label in labels]
     if not places:
         return None
-    whole = [own[axis] for axis in places] == list(labels) and places[-1] - places[0] == len(places) - 1
+    between = [axis for axis in range(places[0], places[-1]) if axis not in places and tensor.shape[axis] != 1]
+    whole = [own[axis] for axis in places] == list(labels) and not between
     axes = (places[0], places[-1])
     return axes if whole and is_even(tensor, axes) else False
 

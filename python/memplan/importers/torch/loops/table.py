@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..effects import flat_tensors
@@ -144,18 +145,23 @@ def loops_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: 
     return list(found.values())
 
 
-def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Tensor]:
-    """The tensors given to an operator, without those that it reads nothing of but the shape."""
-    given = list(flat_tensors([args, kwargs]))
-    name = _name(func)
-    if name in _SHAPE_OF_SELF:
-        call = Call(func, args, kwargs, result)
-        return [tensor for slot, tensor in call.slots() if slot != "self"]
-    return given
+def unread(func: Any, args: Sequence[Any]) -> int | None:
+    """The place among the arguments of a tensor of which an operator reads the shape alone; None if it reads all."""
+    if _name(func) not in _SHAPE_OF_SELF:
+        return None
+    place = next(k for k, argument in enumerate(func._schema.arguments) if argument.name == "self")
+    return place if place < len(args) else None
+
+
+def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """The tensors given to an operator, in order, without one of which it reads the shape alone."""
+    place = unread(func, args)
+    return list(flat_tensors([[arg for k, arg in enumerate(args) if k != place], kwargs]))
 
 
 def _name(func: Any) -> str:
     """The name of an operator of torch's own, without its overload."""
-    schema = getattr(func, "_schema", None)
-    space, _, name = ("", "", "") if schema is None else str(schema.name).partition("::")
+    if not isinstance(func, torch._ops.OpOverload):
+        return ""
+    space, _, name = str(func._schema.name).partition("::")
     return name if space == "aten" else ""
