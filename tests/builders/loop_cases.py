@@ -1,7 +1,7 @@
 """Calls of operators of torch over random shapes, strides and arguments: at least one for each rule about loops.
 
-A maker, `cases([name])[name](chance)`, gives a call; the shapes come from `chance`, the values from torch's own generator, so that a
-second call with the same state of `chance` has the same form and other values.
+A maker, `cases([name])[name](chance)`, gives a call: the shapes come from `chance`, the values from torch's own
+generator. So a second call with the same state of `chance` has the same form and other values.
 """
 
 from __future__ import annotations
