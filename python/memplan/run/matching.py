@@ -85,6 +85,7 @@ def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:
             for view in op.get(relation, ()):
                 view["input"] = original(view["input"], reads)
     for op in (*was["ops"], *now["ops"]):
+        op.pop("loops", None)  # they follow from all else, and name copies
         if before := sorted(name for name in op.pop("after", ()) if name in known["ops"]):
             op["after"] = before
 
