@@ -136,6 +136,7 @@ def agreed(expected: Tensors, found: Tensors) -> str:
 def cells_of(row: dict[str, Any]) -> list[str]:
     """A row of the table."""
     cells = [row["network"], row["way"], f"{row['share']} %", mib(row["usual"])]
+    seconds = f"{float(row['seconds']):.0f}"
     if "refused" not in row:
         real = ratio(row["allocated"], row["allocated_usual"]) if "allocated" in row else ""
         return [
@@ -151,7 +152,7 @@ def cells_of(row: dict[str, Any]) -> list[str]:
         why = f"proven: at least {row['floor'] / row['usual']:.3f}"
     else:
         why = f"least found {row['least'] / row['usual']:.3f}" if row.get("least") else row["refused"][:60]
-    return [*cells, "refused", "", "", "", row["seconds"], why]
+    return [*cells, "refused", "", "", "", seconds, why]
 
 
 def main() -> None:
