@@ -1,7 +1,8 @@
 #include <memory>
 
 #include "bindings.hpp"
-#include "memplan/split.hpp"
+#include "memplan/solve_split.hpp"
+#include "watch.hpp"
 
 namespace memplan::bindings {
 
@@ -42,6 +43,25 @@ std::string does_of(const Piece& piece) {
   return {};
 }
 
+FoundSplit find_split_by(const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage,
+                         std::optional<Bytes> capacity, double call, Index max_pieces,
+                         std::optional<double> time_limit) {
+  const py::object nobody = py::none();
+  Watch watch(nobody, true);
+  std::vector<OpFacts> facts;
+  for (const double one : cost) facts.push_back({one, Again::same});
+  const std::vector<Again> again = again_of(graph);
+  for (std::size_t k = 0; k < facts.size(); ++k) facts[k].again = again[k];
+  SplitOptions options;
+  options.capacity = capacity;
+  options.call = call;
+  options.max_pieces = max_pieces;
+  options.time_limit = time_limit;
+  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
+  const py::gil_scoped_release release;
+  return find_split(graph, facts, storage, options);
+}
+
 }  // namespace
 
 void bind_split(py::module_& m) {
@@ -73,6 +93,28 @@ void bind_split(py::module_& m) {
       },
       py::arg("graph"), py::arg("regions"),
       "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).");
+  py::class_<SplitChange>(m, "SplitChange", "A region of ops that runs in pieces; see memplan/solve_split.hpp.")
+      .def_readonly("ops", &SplitChange::ops)
+      .def_readonly("tensors", &SplitChange::tensors)
+      .def_readonly("pieces", &SplitChange::pieces)
+      .def_readonly("bytes", &SplitChange::bytes)
+      .def_readonly("kept", &SplitChange::kept)
+      .def_readonly("cost", &SplitChange::cost);
+  py::class_<FoundSplit>(m, "FoundSplit", "A graph with ops in pieces, as found for a capacity.")
+      .def_property_readonly("graph", [](const FoundSplit& f) { return std::const_pointer_cast<Graph>(f.graph); })
+      .def_readonly("pieces", &FoundSplit::pieces)
+      .def_property_readonly("costs",
+                             [](const FoundSplit& f) {
+                               std::vector<double> costs;
+                               for (const OpFacts& one : f.facts) costs.push_back(one.cost);
+                               return costs;
+                             })
+      .def_readonly("changes", &FoundSplit::changes)
+      .def_readonly("load", &FoundSplit::load)
+      .def_readonly("added_cost", &FoundSplit::added_cost);
+  m.def("find_split", &find_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
+        py::arg("call"), py::arg("max_pieces"), py::arg("time_limit"),
+        "Splits regions until the load is within the capacity, or as low as is found where that is None.");
 }
 
 }  // namespace memplan::bindings

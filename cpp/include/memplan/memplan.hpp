@@ -45,6 +45,7 @@
 #include "memplan/solve.hpp"
 #include "memplan/solve_fit.hpp"
 #include "memplan/solve_order.hpp"
+#include "memplan/solve_split.hpp"
 #include "memplan/split.hpp"
 #include "memplan/storage.hpp"
 #include "memplan/units.hpp"

@@ -68,8 +68,9 @@ struct Piece {
 
 struct SplitGraph {
   Graph graph;
-  std::vector<Piece> pieces;  // per op
-  Bytes kept_bytes = 0;       // that are moved to the front of buffers, together
+  std::vector<Piece> pieces;     // per op
+  std::vector<Index> tensor_of;  // per tensor: the tensor of the graph whose rows it holds
+  Bytes kept_bytes = 0;          // that are moved to the front of buffers, together
 };
 
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run

@@ -8,12 +8,6 @@ namespace memplan {
 
 namespace {
 
-RowRange united(const RowRange& a, const RowRange& b) {
-  if (a.empty()) return b;
-  if (b.empty()) return a;
-  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
-}
-
 const LoopRead* read_of(const Loop& loop, std::size_t input) {
   for (const LoopRead& read : loop.reads)
     if (at(read.input) == input) return &read;
@@ -27,12 +21,17 @@ RowRange writing(const LoopWrite& write, const RowRange& rows) {
 
 }  // namespace
 
+std::int64_t MadeByRows::needed_from(Index visit) const {
+  const auto next = std::lower_bound(read.begin(), read.end(), visit,
+                                     [](const RowsAt& one, Index before) { return one.visit < before; });
+  return next == read.end() ? kMaxBytes : from[at(next - read.begin())];
+}
+
 RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph_), region(region_) {
   const std::size_t count = region.ops.size();
   if (region.pieces < 1) throw GraphError("pieces of a region must be >= 1, got " + std::to_string(region.pieces));
   is_view.assign(count, false);
   is_before.assign(count, false);
-  iterations.resize(count);
   for (std::size_t r = 0; r < count; ++r) {
     if (region.ops[r].op < 0 || region.ops[r].op >= graph.op_count())
       throw GraphError("the graph has no op " + std::to_string(region.ops[r].op));
@@ -44,11 +43,11 @@ RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph
     if (!is_before[r]) add_outputs(r);
   }
   find_leaving();
-  for (std::size_t r = count; r-- > 0;) {
-    iterations[r].resize(at(region.pieces));
-    if (is_before[r]) continue;
-    find_iterations(r);
-    note_reads(r);
+  make_visits();
+  for (auto& [t, one] : made) {
+    one.from.resize(one.read.size());
+    std::int64_t from = kMaxBytes;
+    for (std::size_t i = one.read.size(); i-- > 0;) one.from[i] = from = std::min(from, one.read[i].rows.begin);
   }
 }
 
@@ -115,11 +114,8 @@ void RegionRows::add_outputs(std::size_t r) {
     const Index t = op.outputs[at(write.output)];
     MadeByRows one;
     one.maker = static_cast<Index>(r);
-    one.output = write.output;
     one.axes = write.axes;
     one.rows = rows_of(graph.tensor(t), write.axes);
-    one.read.resize(at(region.pieces));
-    one.written.resize(at(region.pieces));
     if (!is_view[r] && (one.rows == 0 || graph.tensor(t).bytes % one.rows != 0))
       refuse(r, "writes " + quoted(graph.tensor(t).name) + ", whose " + std::to_string(graph.tensor(t).bytes) +
                     " bytes are no multiple of its " + std::to_string(one.rows) + " rows");
@@ -148,53 +144,103 @@ void RegionRows::leave(Index t) {
   for (const Index base : op(at(found->second.maker)).inputs) leave(base);
 }
 
-void RegionRows::find_iterations(std::size_t r) {
-  const Op& op = this->op(r);
-  const Loop& loop = this->loop(r);
-  const Index steps = region.pieces;
-  bool is_read = false, must_end = !loop.sums.empty();
-  std::vector<RowRange> asked(at(steps));
-  for (const LoopWrite& write : loop.writes) {
-    const MadeByRows& one = made.at(op.outputs[at(write.output)]);
-    if (!is_view[r]) must_end = must_end || one.leaves;
-    for (std::size_t s = 0; s < asked.size(); ++s) {
-      if (one.read[s].empty()) continue;
-      is_read = true;
-      asked[s] = united(asked[s], writing(write, one.read[s]));
-    }
+void RegionRows::make_visits() {
+  const std::size_t count = region.ops.size();
+  done_.assign(count, 0);
+  last_visit_.assign(count, kNone);
+  is_read_.assign(count, false);
+  std::vector<bool> must_end(count, false);
+  for (std::size_t r = 0; r < count; ++r) {
+    if (is_before[r]) continue;
+    must_end[r] = !loop(r).sums.empty();
+    for (const LoopRead& read : loop(r).reads)
+      if (const auto found = made.find(op(r).inputs[at(read.input)]); found != made.end())
+        is_read_[at(found->second.maker)] = true;
+    for (const LoopWrite& write : loop(r).writes)
+      must_end[r] = must_end[r] || made.at(op(r).outputs[at(write.output)]).leaves;
+    if (region.ops[r].again && must_end[r] && !is_view[r])
+      refuse(r, "makes what leaves the region, so it cannot make rows again");
   }
-  const bool again = is_view[r] || region.ops[r].again;
-  if (again && !is_view[r] && must_end) refuse(r, "makes what leaves the region, so it cannot make rows again");
-  if (!is_read && is_view[r]) return;  // what is outside reads the view of the whole
-  std::int64_t done = 0;
-  for (Index s = 0; s < steps; ++s) {
-    RowRange& now = iterations[r][at(s)];
-    if (again && is_read) {
-      now = asked[at(s)];
-    } else {
-      std::int64_t end = is_read ? std::max(done, asked[at(s)].end) : loop.extent * (s + 1) / steps;
-      if (s + 1 == steps && must_end) end = loop.extent;
-      now = {done, end};
-      done = end;
-    }
-    now.end = std::min(now.end, loop.extent);
-    for (const LoopWrite& write : loop.writes) {
-      MadeByRows& one = made.at(op.outputs[at(write.output)]);
-      one.written[at(s)] = now.empty() ? RowRange{} : rows_written(write, now, one.rows);
-    }
+  for (Index step = 1; step <= region.pieces; ++step)
+    for (std::size_t r = 0; r < count; ++r)
+      if (!is_before[r] && !is_view[r] && !is_read_[r]) run_until(r, loop(r).extent * step / region.pieces);
+  for (std::size_t r = 0; r < count; ++r)
+    if (!is_before[r] && !is_view[r] && must_end[r]) run_until(r, loop(r).extent);
+}
+
+// Runs what is missing, in about equal parts, none of which is much more than the share of a step.
+void RegionRows::run_until(std::size_t r, std::int64_t end) {
+  end = std::min(end, loop(r).extent);
+  if (done_[r] >= end) return;
+  const std::int64_t share = (loop(r).extent + region.pieces - 1) / region.pieces;
+  const std::int64_t missing = end - done_[r];
+  const std::int64_t parts = std::max<std::int64_t>(1, (2 * missing + 3 * share - 1) / (3 * share));
+  const std::int64_t begin = done_[r];
+  for (std::int64_t part = 1; part <= parts; ++part) {
+    const std::int64_t until = begin + missing * part / parts;
+    if (until <= done_[r]) continue;  // pulling may have run it
+    const RowRange now{done_[r], until};
+    pull(r, now);
+    visit(r, now);
+    done_[r] = until;
   }
 }
 
-void RegionRows::note_reads(std::size_t r) {
+void RegionRows::visit(std::size_t r, RowRange iterations) {
+  const Index number = static_cast<Index>(visits.size());
+  visits.push_back({static_cast<Index>(r), iterations});
+  last_visit_[r] = number;
   for (const LoopRead& read : loop(r).reads) {
     const auto found = made.find(op(r).inputs[at(read.input)]);
     if (found == made.end()) continue;
-    for (std::size_t s = 0; s < iterations[r].size(); ++s) {
-      if (iterations[r][s].empty()) continue;
-      RowRange& rows = found->second.read[s];
-      rows = united(rows, rows_read(read, iterations[r][s], found->second.rows));
-    }
+    const RowRange rows = rows_read(read, iterations, found->second.rows);
+    if (!rows.empty()) found->second.read.push_back({number, rows});
   }
+  for (const LoopWrite& write : loop(r).writes) {
+    MadeByRows& one = made.at(op(r).outputs[at(write.output)]);
+    one.written.push_back({number, rows_written(write, iterations, one.rows)});
+  }
+}
+
+// Makes all rows that these iterations read. To make some may move others away, which are then made once more.
+void RegionRows::pull(std::size_t r, RowRange iterations) {
+  constexpr int kTries = 4;
+  for (int tries = 0; tries < kTries; ++tries) {
+    const std::size_t before = visits.size();
+    for (const LoopRead& read : loop(r).reads) {
+      const Index t = op(r).inputs[at(read.input)];
+      const auto found = made.find(t);
+      if (found == made.end()) continue;
+      const RowRange rows = rows_read(read, iterations, found->second.rows);
+      if (!rows.empty()) pull(t, rows);
+    }
+    if (visits.size() == before) return;
+  }
+  refuse(r, "reads rows that are made again and again");
+}
+
+void RegionRows::pull(Index t, RowRange rows) {
+  const std::size_t r = at(made.at(t).maker);
+  RowRange iterations;
+  for (const LoopWrite& write : loop(r).writes)
+    if (op(r).outputs[at(write.output)] == t) iterations = writing(write, rows);
+  iterations.end = std::min(iterations.end, loop(r).extent);
+  if (!is_view[r] && !region.ops[r].again) return run_until(r, iterations.end);
+  if (is_view[r]) pull(r, iterations);
+  if (is_there(r, iterations)) return;
+  if (!is_view[r]) pull(r, iterations);
+  visit(r, iterations);
+}
+
+// Whether what the last visit made is still there, and enough.
+bool RegionRows::is_there(std::size_t r, RowRange iterations) const {
+  const Index last = last_visit_[r];
+  if (last == kNone) return false;
+  const RowRange& made_last = visits[at(last)].iterations;
+  if (iterations.begin < made_last.begin || iterations.end > made_last.end) return false;
+  if (!is_view[r]) return true;
+  const Index base = op(r).inputs[at(loop(r).reads.front().input)];
+  return last_visit_[at(made.at(base).maker)] < last;
 }
 
 }  // namespace memplan

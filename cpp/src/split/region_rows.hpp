@@ -1,14 +1,17 @@
-// RegionRows: which iterations the ops of a region run in each of its steps, and which rows they need for that.
+// RegionRows: in which order the ops of a region run which of their iterations, and which rows they need for that.
 //
-// Ops whose results nobody in the region reads by rows run equal parts of their loops in the steps. All others run, in
-// each step, the iterations that make what is read of their outputs.
+// Ops whose results nobody in the region reads by rows are driven: in each of `pieces` steps they run an equal part of
+// their loops. All others are pulled: when an op is to run some iterations, the rows that these read are made first, and
+// no more than these. So what is made waits as shortly as possible:
 //
-//     step        0        1        2
-//     conv2    0 1      2 3      4 5        equal parts
-//     conv1    0 1 2    3 4      5          conv2 reads rows 0 to 2, 1 to 4, 3 to 5; rows 1 and 2, 3 and 4 are kept
+//     conv2 0 1      is to run; it reads rows 0 to 2 of t
+//       conv1 0 1 2  makes them
+//     conv2 2 3      reads rows 1 to 4
+//       conv1 3 4    makes what is missing; rows 1 and 2 were kept
+//
+// A *visit* is one run of some iterations. No visit runs many more of them than a step's share of the loop.
 #pragma once
 
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,29 +20,44 @@
 
 namespace memplan {
 
-// A tensor that a region makes by rows.
-struct MadeByRows {
-  Index maker = kNone;   // position among the ops of the region
-  Index output = kNone;  // among those of the maker
-  Axes axes = {};
-  std::int64_t rows = 0;
-  bool leaves = false;            // something outside reads it, or the caller gets it
-  std::vector<RowRange> read;     // per step: rows that ops of the region read, together; empty if none
-  std::vector<RowRange> written;  // per step
+// Rows that a visit reads or writes.
+struct RowsAt {
+  Index visit = 0;
+  RowRange rows = {};
 };
 
-struct RegionRows {
+// A tensor that a region makes by rows.
+struct MadeByRows {
+  Index maker = kNone;  // position among the ops of the region
+  Axes axes = {};
+  std::int64_t rows = 0;
+  bool leaves = false;             // something outside reads it, or the caller gets it
+  std::vector<RowsAt> read;        // by ops of the region
+  std::vector<RowsAt> written;     // by its maker
+  std::vector<std::int64_t> from;  // per entry of `read`: the first row that it or a later one reads
+
+  // The first row that is read at this visit or later; the largest int64 if none is.
+  std::int64_t needed_from(Index visit) const;
+};
+
+struct Visit {
+  Index op = kNone;  // position among the ops of the region
+  RowRange iterations = {};
+};
+
+class RegionRows {
+ public:
   RegionRows(const Graph& graph, const Region& region);
 
   const Graph& graph;
   const Region& region;
-  std::vector<bool> is_view;                      // per op of the region: its outputs are views of what it reads
-  std::vector<bool> is_before;                    // per op: a view of what is there before the region runs
-  std::vector<std::vector<RowRange>> iterations;  // per op and step
-  std::unordered_map<Index, MadeByRows> made;     // by tensor
-  std::unordered_map<Index, Index> root;          // of views that the region makes
-  std::unordered_map<Index, Index> position;      // of ops in the region
-  std::vector<Index> sums;                        // tensors to which the region adds
+  std::vector<Visit> visits;                   // in the order in which they run
+  std::vector<bool> is_view;                   // per op of the region: its outputs are views of what it reads
+  std::vector<bool> is_before;                 // per op: a view of what is there before the region runs
+  std::unordered_map<Index, MadeByRows> made;  // by tensor
+  std::unordered_map<Index, Index> root;       // of views that the region makes
+  std::unordered_map<Index, Index> position;   // of ops in the region
+  std::vector<Index> sums;                     // tensors to which the region adds
 
   const Op& op(std::size_t r) const { return graph.op(region.ops[r].op); }
   const Loop& loop(std::size_t r) const { return op(r).loops[at(region.ops[r].loop)]; }
@@ -51,9 +69,17 @@ struct RegionRows {
   void add_outputs(std::size_t r);
   void find_leaving();
   void leave(Index t);
-  void find_iterations(std::size_t r);
-  void note_reads(std::size_t r);
+  void make_visits();
+  void run_until(std::size_t r, std::int64_t end);
+  void visit(std::size_t r, RowRange iterations);
+  void pull(std::size_t r, RowRange iterations);
+  void pull(Index t, RowRange rows);
+  bool is_there(std::size_t r, RowRange iterations) const;
   [[noreturn]] void refuse(std::size_t r, const std::string& why) const;
+
+  std::vector<std::int64_t> done_;  // per op that keeps its rows: iterations
+  std::vector<Index> last_visit_;   // per op
+  std::vector<bool> is_read_;       // per op: by rows, in the region
 };
 
 }  // namespace memplan

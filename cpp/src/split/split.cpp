@@ -60,7 +60,7 @@ class Splitter {
         add_region(rows_[at(node - graph_.op_count())]);
     }
     for (const Index t : graph_.outputs()) spec_.outputs.push_back(graph_.tensor(t).name);
-    return {Graph(std::move(spec_)), std::move(pieces_), kept_bytes_};
+    return {Graph(std::move(spec_)), std::move(pieces_), std::move(tensor_of_), kept_bytes_};
   }
 
  private:
@@ -72,7 +72,7 @@ class Splitter {
     for (Index t = 0; t < graph_.tensor_count(); ++t) {
       if (goes[at(t)]) continue;
       tensor_[at(t)] = static_cast<Index>(spec_.tensors.size());
-      spec_.tensors.push_back(graph_.tensor(t));
+      add_tensor(graph_.tensor(t), t);
     }
   }
 
@@ -141,19 +141,17 @@ class Splitter {
     sums_.clear();
     number_.assign(count, 0);
     of_.assign(count, 0);
-    for (std::size_t r = 0; r < count; ++r)
-      for (const RowRange& iterations : rows.iterations[r]) of_[r] += iterations.empty() ? 0 : 1;
+    for (const Visit& visit : rows.visits) ++of_[at(visit.op)];
     for (std::size_t r = 0; r < count; ++r)
       if (!rows.is_before[r]) add_early(rows, r);
-    for (Index s = 0; s < rows.region.pieces; ++s)
-      for (std::size_t r = 0; r < count; ++r) {
-        if (rows.is_before[r] || rows.iterations[r][at(s)].empty()) continue;
-        ++number_[r];
-        if (rows.is_view[r])
-          add_view(rows, r, s);
-        else
-          add_part(rows, r, s);
-      }
+    for (Index v = 0; at(v) < rows.visits.size(); ++v) {
+      const std::size_t r = at(rows.visits[at(v)].op);
+      ++number_[r];
+      if (rows.is_view[r])
+        add_view(rows, r, v);
+      else
+        add_part(rows, r, v);
+    }
     for (std::size_t r = 0; r < count; ++r)
       if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r)) add_whole(rows.region.ops[r].op);
   }
@@ -180,9 +178,9 @@ class Splitter {
   }
 
   // A view of what there is of its bytes.
-  void add_view(const RegionRows& rows, std::size_t r, Index s) {
+  void add_view(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
-    const RowRange iterations = rows.iterations[r][at(s)];
+    const RowRange iterations = rows.visits[at(v)].iterations;
     OpSpec spec = part_spec(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
     read_inputs(rows, r, iterations, spec, piece);
@@ -198,22 +196,22 @@ class Splitter {
       tensor.kind = TensorKind::intermediate;
       tensor.bytes = spec_.tensors[at(bytes.tensor)].bytes;
       tensor.shape.reset();
-      Held held{add_tensor(std::move(tensor)), rows.row_of_view(r, base.base), 0, 0, 0};
+      Held held{add_tensor(std::move(tensor), view.output), rows.row_of_view(r, base.base), 0, 0, 0};
       spec.outputs[o] = spec_.tensors[at(held.tensor)].name;
       spec.aliases.push_back({spec.outputs[o], spec_.tensors[at(bytes.tensor)].name, 0});
       if (std::find(spec.inputs.begin(), spec.inputs.end(), spec.aliases.back().input) == spec.inputs.end())
         spec.inputs.push_back(spec.aliases.back().input);
       const MadeByRows& made = rows.made.at(view.output);
-      piece.writes[o] = {held.tensor, false, made.axes, made.written[at(s)], held.base};
+      piece.writes[o] = {held.tensor, false, made.axes, written_at(made, v), held.base};
       held_[view.output] = held;
     }
     add(std::move(spec), std::move(piece));
   }
 
-  void add_part(const RegionRows& rows, std::size_t r, Index s) {
+  void add_part(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
-    const RowRange iterations = rows.iterations[r][at(s)];
-    for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], s);
+    const RowRange iterations = rows.visits[at(v)].iterations;
+    for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], v);
     OpSpec spec = part_spec(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
     spec.workspace = op.workspace;
@@ -223,9 +221,9 @@ class Splitter {
     for (const Index k : op.after) spec.after.push_back(graph_.op(k).name);
     rename_after(spec);
     read_inputs(rows, r, iterations, spec, piece);
-    for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), s, spec, piece);
+    for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, spec, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), spec, piece);
-    may_write_over(rows, r, s, spec, piece);
+    may_write_over(rows, r, spec, piece);
     add(std::move(spec), std::move(piece));
   }
 
@@ -271,53 +269,55 @@ class Splitter {
     }
   }
 
-  // The first row that is still needed of what a step writes and of what was written before.
-  static std::int64_t needed_from(const MadeByRows& made, Index s) {
-    std::int64_t from = made.written[at(s)].begin;
-    for (std::size_t later = at(s); later < made.read.size(); ++later)
-      if (!made.read[later].empty()) from = std::min(from, made.read[later].begin);
-    return from;
+  static RowRange written_at(const MadeByRows& made, Index v) {
+    const auto found = std::lower_bound(made.written.begin(), made.written.end(), v,
+                                        [](const RowsAt& one, Index visit) { return one.visit < visit; });
+    return found->rows;
   }
 
-  // A buffer for the rows that a step writes, with those that are kept in front of them.
-  void make_room(const RegionRows& rows, std::size_t r, Index t, Index s) {
+  // The first row that is still needed of what a visit writes and of what was written before.
+  static std::int64_t needed_from(const MadeByRows& made, Index v) {
+    return std::min(written_at(made, v).begin, made.needed_from(v));
+  }
+
+  // A buffer for the rows that a visit writes, with those that are kept in front of them.
+  void make_room(const RegionRows& rows, std::size_t r, Index t, Index v) {
     const MadeByRows& made = rows.made.at(t);
     const auto found = held_.find(t);
     if (made.leaves) {
       if (found == held_.end()) held_[t] = {kNone, 0, made.rows, 0, 0};
       return;
     }
-    const RowRange& written = made.written[at(s)];
+    const RowRange written = written_at(made, v);
     if (rows.region.ops[r].again) {
       held_[t] = {kNone, written.begin, written.size(), 0, 0};
       return;
     }
-    const std::int64_t from = needed_from(made, s);
+    const std::int64_t from = needed_from(made, v);
     if (found == held_.end() || from >= found->second.end) {
-      held_[t] = {kNone, from, capacity_from(made, s), 0, 0};
+      held_[t] = {kNone, from, capacity_from(made, v), 0, 0};
       return;
     }
-    if (written.end - found->second.base > found->second.capacity) keep_rows(rows, r, t, from, s);
+    if (written.end - found->second.base > found->second.capacity) keep_rows(rows, r, t, from, v);
   }
 
-  // Rows for which a buffer has to have room from a step on, as long as some are kept from each step to the next.
-  static std::int64_t capacity_from(const MadeByRows& made, Index s) {
+  // Rows for which a buffer has to have room from a visit on, as long as some are kept from each visit to the next.
+  static std::int64_t capacity_from(const MadeByRows& made, Index v) {
     std::int64_t most = 0, end = -1;
-    for (Index step = s; at(step) < made.written.size(); ++step) {
-      const RowRange& written = made.written[at(step)];
-      if (written.empty()) continue;
-      const std::int64_t from = needed_from(made, step);
+    for (const RowsAt& one : made.written) {
+      if (one.visit < v) continue;
+      const std::int64_t from = needed_from(made, one.visit);
       if (end >= 0 && from >= end) break;
-      most = std::max(most, written.end - from);
-      end = written.end;
+      most = std::max(most, one.rows.end - from);
+      end = one.rows.end;
     }
     return most;
   }
 
-  void keep_rows(const RegionRows& rows, std::size_t r, Index t, std::int64_t from, Index s) {
+  void keep_rows(const RegionRows& rows, std::size_t r, Index t, std::int64_t from, Index v) {
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
-    const RowRange kept{from, made.written[at(s)].begin};
+    const RowRange kept{from, written_at(made, v).begin};
     const Bytes bytes = kept.size() * (graph_.tensor(t).bytes / made.rows);
     OpSpec spec;
     Piece piece = part_of(rows, r, Piece::Does::keep, {});
@@ -331,7 +331,7 @@ class Splitter {
     spec.outputs = {tensor.name};
     spec.overwrites = {{tensor.name, before, 0}};
     spec.cost = static_cast<double>(2 * bytes);
-    held.tensor = add_tensor(std::move(tensor));
+    held.tensor = add_tensor(std::move(tensor), t);
     held.base = from;
     piece.writes.assign(1, {held.tensor, false, made.axes, kept, held.base});
     kept_bytes_ += bytes;
@@ -339,7 +339,7 @@ class Splitter {
   }
 
   // Writes rows into the buffer of a tensor: a new version of it, which overwrites the one before.
-  void write_rows(const RegionRows& rows, std::size_t r, std::size_t output, Index s, OpSpec& spec, Piece& piece) {
+  void write_rows(const RegionRows& rows, std::size_t r, std::size_t output, Index v, OpSpec& spec, Piece& piece) {
     const Index t = rows.op(r).outputs[output];
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
@@ -354,14 +354,14 @@ class Splitter {
         tensor.bytes = held.capacity * (whole.bytes / made.rows);
         replace_axes(*tensor.shape, made.axes, held.capacity);
       }
-      now = add_tensor(std::move(tensor));
+      now = add_tensor(std::move(tensor), t);
     }
     overwrite(held.tensor, now, spec);
     spec.outputs[output] = spec_.tensors[at(now)].name;
     held.tensor = now;
-    held.end = made.written[at(s)].end;
+    held.end = written_at(made, v).end;
     ++held.version;
-    piece.writes[output] = {now, false, made.axes, made.written[at(s)], held.base};
+    piece.writes[output] = {now, false, made.axes, written_at(made, v), held.base};
   }
 
   static void replace_axes(std::vector<std::int64_t>& shape, const Axes& axes, std::int64_t rows) {
@@ -376,7 +376,7 @@ class Splitter {
       Tensor tensor = graph_.tensor(t);
       tensor.name = new_name(names_, numbered(tensor.name, r));
       tensor.kind = TensorKind::intermediate;
-      now = add_tensor(std::move(tensor));
+      now = add_tensor(std::move(tensor), t);
     }
     const auto before = sums_.find(t);
     overwrite(before == sums_.end() ? kNone : before->second, now, spec);
@@ -393,7 +393,7 @@ class Splitter {
   }
 
   // A part may be written over a part if both buffers hold these rows alone, in this step alone.
-  void may_write_over(const RegionRows& rows, std::size_t r, Index s, OpSpec& spec, const Piece& piece) const {
+  void may_write_over(const RegionRows& rows, std::size_t r, OpSpec& spec, const Piece& piece) const {
     const Op& op = rows.op(r);
     for (const View& view : op.inplace) {
       if (view.offset != 0) continue;
@@ -404,7 +404,7 @@ class Splitter {
       const std::size_t i = at(std::find(op.inputs.begin(), op.inputs.end(), view.input) - op.inputs.begin());
       const HeldRows &read = piece.reads[i], &written = piece.writes[o];
       const bool same = !read.whole && !written.whole && read.axes == written.axes && read.rows == written.rows &&
-                        read.base == written.base && in->second.written[at(s)] == read.rows;
+                        read.base == written.base && held_.at(view.input).capacity == read.rows.size();
       if (same) spec.inplace.push_back({spec.outputs[o], spec_.tensors[at(read.tensor)].name, 0});
     }
   }
@@ -418,8 +418,9 @@ class Splitter {
     return name;
   }
 
-  Index add_tensor(Tensor tensor) {
+  Index add_tensor(Tensor tensor, Index of) {
     spec_.tensors.push_back(std::move(tensor));
+    tensor_of_.push_back(of);
     return static_cast<Index>(spec_.tensors.size()) - 1;
   }
 
@@ -436,6 +437,7 @@ class Splitter {
   std::unordered_set<std::string> names_, op_names_;
   GraphSpec spec_;
   std::vector<Piece> pieces_;
+  std::vector<Index> tensor_of_;
   Bytes kept_bytes_ = 0;
   // Of the region that is being written:
   std::unordered_map<Index, Held> held_;   // by tensor that it makes by rows
