@@ -1,6 +1,9 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "chosen.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/infeasible.hpp"
 #include "memplan/solve_split.hpp"
 #include "watch.hpp"
 
@@ -43,15 +46,19 @@ std::string does_of(const Piece& piece) {
   return {};
 }
 
+std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cost) {
+  std::vector<OpFacts> facts;
+  const std::vector<Again> again = again_of(graph);
+  for (std::size_t k = 0; k < again.size(); ++k) facts.push_back({cost[k], again[k]});
+  return facts;
+}
+
 FoundSplit find_split_by(const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage,
                          std::optional<Bytes> capacity, double call, Index max_pieces,
                          std::optional<double> time_limit) {
   const py::object nobody = py::none();
   Watch watch(nobody, true);
-  std::vector<OpFacts> facts;
-  for (const double one : cost) facts.push_back({one, Again::same});
-  const std::vector<Again> again = again_of(graph);
-  for (std::size_t k = 0; k < facts.size(); ++k) facts[k].again = again[k];
+  const std::vector<OpFacts> facts = facts_by(graph, cost);
   SplitOptions options;
   options.capacity = capacity;
   options.call = call;
@@ -60,6 +67,39 @@ FoundSplit find_split_by(const Graph& graph, const std::vector<double>& cost, co
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const py::gil_scoped_release release;
   return find_split(graph, facts, storage, options);
+}
+
+SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
+                         const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
+                         std::optional<double> transfer, bool reorder, double call, Index max_pieces,
+                         const std::string& planner, const InPython& in_python, std::optional<double> time_limit) {
+  const py::object nobody = py::none();
+  Watch watch(nobody, true);
+  const Chosen chosen(planner, in_python, watch);
+  const std::vector<OpFacts> facts = facts_by(*graph, cost);
+  FitOptions options;
+  options.recompute = recompute;
+  options.transfer = transfer;
+  SplitOptions split;
+  split.capacity = capacity;
+  split.call = call;
+  split.max_pieces = max_pieces;
+  split.time_limit = time_limit;
+  if (watch.can_stop()) split.stop = options.stop = [&] { return watch.stop(); };
+  try {
+    SplitPlan found = [&] {
+      const py::gil_scoped_release release;
+      return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner());
+    }();
+    found.fitted.found.plan.interrupted |= watch.interrupted(true);
+    return found;
+  } catch (const InfeasibleError& error) {  // whoever interrupts before there is a plan gets none
+    if (watch.interrupted(true) && !error.proven()) throw InterruptedError("asked to end");
+    throw;
+  } catch (const EndedError&) {
+    watch.interrupted(false);  // raises what a handler of signals has raised
+    throw;
+  }
 }
 
 }  // namespace
@@ -115,6 +155,16 @@ void bind_split(py::module_& m) {
   m.def("find_split", &find_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
         py::arg("call"), py::arg("max_pieces"), py::arg("time_limit"),
         "Splits regions until the load is within the capacity, or as low as is found where that is None.");
+  py::class_<SplitPlan>(m, "SplitPlan", "A plan of a graph with ops in pieces; see memplan/solve_split.hpp.")
+      .def_property_readonly("fitted", [](const SplitPlan& f) { return f.fitted; })
+      .def_readonly("splits", &SplitPlan::splits)
+      .def_readonly("pieces", &SplitPlan::pieces);
+  m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
+        py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("max_pieces"),
+        py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
+        "A plan within the capacity, or as low as is found where that is None, with ops in pieces.");
+  m.def("split_floor", &split_floor, py::arg("graph"), py::arg("storage"),
+        "A bound of the load, however ops are split, ordered and run again.");
 }
 
 }  // namespace memplan::bindings

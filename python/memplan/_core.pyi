@@ -13,6 +13,7 @@ __all__: list[str] = [
     "FitChange",
     "Fitted",
     "FittedPlan",
+    "FoundSplit",
     "Graph",
     "GraphError",
     "GraphInPools",
@@ -38,7 +39,9 @@ __all__: list[str] = [
     "RangePlan",
     "ReplayFault",
     "Solution",
+    "SplitChange",
     "SplitGraph",
+    "SplitPlan",
     "StorageOptions",
     "Tensor",
     "TimeLimitError",
@@ -52,6 +55,7 @@ __all__: list[str] = [
     "check_order",
     "check_planner",
     "crossings",
+    "find_split",
     "fit_graph",
     "heaviest_clique",
     "keep",
@@ -87,7 +91,9 @@ __all__: list[str] = [
     "solve_methods",
     "solve_problem",
     "solve_range",
+    "solve_split",
     "split",
+    "split_floor",
     "targets_of",
     "verify",
     "why_too_large",
@@ -1012,6 +1018,51 @@ class SplitGraph:
     @property
     def pieces(self) -> list[Piece]: ...
 
+class SplitChange:
+    """
+    A region of ops that runs in pieces; see memplan/solve_split.hpp.
+    """
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def kept(self) -> int: ...
+    @property
+    def ops(self) -> list[str]: ...
+    @property
+    def pieces(self) -> int: ...
+    @property
+    def tensors(self) -> list[str]: ...
+
+class FoundSplit:
+    """
+    A graph with ops in pieces, as found for a capacity.
+    """
+    @property
+    def added_cost(self) -> float: ...
+    @property
+    def changes(self) -> list[SplitChange]: ...
+    @property
+    def costs(self) -> list[float]: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def load(self) -> int: ...
+    @property
+    def pieces(self) -> list[Piece]: ...
+
+class SplitPlan:
+    """
+    A plan of a graph with ops in pieces; see memplan/solve_split.hpp.
+    """
+    @property
+    def fitted(self) -> FittedPlan: ...
+    @property
+    def pieces(self) -> list[Piece]: ...
+    @property
+    def splits(self) -> list[SplitChange]: ...
+
 class PricedPlan:
     """
     A plan, and what its pairs pay that share bytes; see pricing.hpp.
@@ -1122,6 +1173,19 @@ def crossings(
     """
     What is wrong across methods, rows (name, graph, buffers, problem, offsets), in an arena of so many bytes:
     rows of `shared` are (name, bytes, offset, per method its tensors there).
+    """
+
+def find_split(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    storage: StorageOptions,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    call: typing.SupportsFloat | typing.SupportsIndex,
+    max_pieces: typing.SupportsInt | typing.SupportsIndex,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+) -> FoundSplit:
+    """
+    Splits regions until the load is within the capacity, or as low as is found where that is None.
     """
 
 def fit_graph(
@@ -1539,6 +1603,24 @@ def solve_range(
     One plan of a network at several sizes, the largest last: rows (sizes, graph). Verified.
     """
 
+def solve_split(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    storage: StorageOptions,
+    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    recompute: bool,
+    transfer: typing.SupportsFloat | typing.SupportsIndex | None,
+    reorder: bool,
+    call: typing.SupportsFloat | typing.SupportsIndex,
+    max_pieces: typing.SupportsInt | typing.SupportsIndex,
+    planner: str,
+    in_python: PythonPlanner | None,
+    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+) -> SplitPlan:
+    """
+    A plan within the capacity, or as low as is found where that is None, with ops in pieces.
+    """
+
 def split(
     graph: Graph,
     regions: collections.abc.Sequence[
@@ -1552,6 +1634,11 @@ def split(
 ) -> SplitGraph:
     """
     The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).
+    """
+
+def split_floor(graph: Graph, storage: StorageOptions) -> int:
+    """
+    A bound of the load, however ops are split, ordered and run again.
     """
 
 def targets_of(

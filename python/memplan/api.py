@@ -126,6 +126,8 @@ def fit(
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
     overlap: float = 0.0,
+    call: float | None = None,
+    max_pieces: int = 1024,
     **options: Unpack[FitOptions],
 ) -> Plan:
     """Make a network fit into a capacity, at the least cost that is found, and plan it.
@@ -144,7 +146,9 @@ def fit(
     allow
         All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
         tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the
-        ops run in another order. "donate": outputs take the bytes of graph inputs, whose values are lost.
+        ops run in another order. "donate": outputs take the bytes of graph inputs, whose values are lost. "split": ops
+        that say their ``loops`` run in pieces, so that tensors between them are never whole; such plans cannot be run
+        yet.
     cost
         The cost of an op. "bytes": the bytes that it touches. "flops": its floating-point operations and its bytes.
         "profile": its seconds, for networks of torch; the network runs op by op three times, in as much memory as it
@@ -156,6 +160,11 @@ def fit(
         default.
     overlap
         The share of each move, in [0, 1], that costs nothing because other ops compute meanwhile.
+    call
+        The cost of calling a kernel once more, where ops run in pieces, in the unit of `cost`. By default 10,000
+        operations, or 5 microseconds for ``cost="profile"``; 0 if the graph or a mapping says the costs.
+    max_pieces
+        The most pieces in which a region of ops may run, >= 2.
     options
         As for `plan`: all of `memplan.options.Reading` but `inclusive`, all of `memplan.options.Sharing`, `barrier`,
         and `time_limit`, after which the search ends with its best schedule so far.
@@ -164,7 +173,8 @@ def fit(
     -------
     Plan
         Of the changed graph. `plan.changes` lists the changes, and `plan.added_cost` is their cost. In this order of
-        the ops, no schedule costs less than `plan.cost_bound`.
+        the ops, no schedule costs less than `plan.cost_bound`; if ops may be split, nothing is proven of the cost, and
+        `plan.fitting.load_bound` holds for every order, with each op split along any one of its loops.
 
     Raises
     ------
@@ -176,7 +186,18 @@ def fit(
         The ops are on several streams.
     """
     return as_plan(
-        fitted(source, capacity, planner, allow=allow, cost=cost, transfer=transfer, overlap=overlap, **options)
+        fitted(
+            source,
+            capacity,
+            planner,
+            allow=allow,
+            cost=cost,
+            transfer=transfer,
+            overlap=overlap,
+            call=call,
+            max_pieces=max_pieces,
+            **options,
+        )
     )
 
 

@@ -1,4 +1,9 @@
 // Solve split: from a graph and a capacity to a verified plan of the graph with ops in pieces (split.hpp).
+//
+//     graph ─┬─▶ fit ────────────────────────┐
+//            └─▶ regions in pieces ─▶ fit ───┴─▶ what adds least (among equals: in pieces) ─▶ plan
+//
+// Pieces that do not suffice are made to fit as any graph: ops run again, or tensors are moved (fit.hpp).
 #pragma once
 
 #include <memory>
@@ -15,7 +20,7 @@ struct SplitOptions {
   Index max_pieces = 1024;                // of a region
   std::int64_t work = 3'000'000;          // of the search: ops of graphs that it looks at
   std::optional<double> time_limit = {};  // seconds
-  std::function<bool()> stop = {};
+  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
 };
 
 // A region that runs in pieces.
@@ -41,5 +46,21 @@ struct FoundSplit {
 // Throws what split() throws for graphs that it does not take.
 FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
                       const SplitOptions& options);
+
+// A bound of the load, however ops are split, ordered and run again: while an op runs one iteration of a loop, the rows
+// that this iteration reads and writes are there together. Ops without loops count whole. Scratch does not count.
+Bytes split_floor(const Graph& graph, const StorageOptions& storage);
+
+struct SplitPlan {
+  FittedPlan fitted;  // `load_bound` is that of split_floor; nothing is proven of the cost, so `cost_bound` is 0
+  std::vector<SplitChange> splits;
+  std::vector<Piece> pieces;  // per op of the graph before ops were added that run again; empty if nothing is split
+};
+
+// A plan within the capacity of `split`, or as low as is found, at the least added cost that is found. `others`: tensors
+// may come back as the options of fit say. Throws as solve_fit.
+SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
+                      const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
+                      bool reorder, const ChosenPlanner& planner = choose_planner("auto"));
 
 }  // namespace memplan

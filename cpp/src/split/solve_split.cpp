@@ -4,7 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "base/deadline.hpp"
+#include "memplan/bounds.hpp"
+#include "memplan/buffers.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/infeasible.hpp"
 #include "memplan/limits.hpp"
+#include "memplan/order.hpp"
 #include "split/split_search.hpp"
 
 namespace memplan {
@@ -13,11 +19,13 @@ namespace {
 
 constexpr int kTargets = 10;  // capacities that are tried for the least load
 
-// As low as is found: capacities between what is reached and what is not, halved.
-SplitState least(SplitSearch& search, SplitState state) {
-  Bytes refused = 0;
-  for (int round = 0; round < kTargets && !search.ended() && state.load - refused > state.load / 100; ++round) {
-    const Bytes target = refused + (state.load - refused) / 2;
+// As low as is found, but not lower than `capacity`: between what is reached and what is not, targets are halved. A
+// low target from the beginning would take regions that lead nowhere.
+SplitState lowered(SplitSearch& search, SplitState state, Bytes capacity) {
+  Bytes refused = capacity - 1;
+  for (int round = 0; round < kTargets && !search.ended() && state.load > capacity; ++round) {
+    if (state.load - refused <= state.load / 100) break;
+    const Bytes target = std::max(capacity, refused + (state.load - refused) / 2);
     SplitState next = search.descend(state, target);
     if (next.load < state.load) state = std::move(next);
     if (state.load > target) refused = target;
@@ -73,7 +81,19 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
   const Deadline deadline(limits);
   SplitSearch search(graph, storage, options.max_pieces, options.work, deadline);
   SplitState state = search.whole();
-  state = options.capacity ? search.descend(std::move(state), *options.capacity) : least(search, std::move(state));
+  if (options.capacity) {
+    SplitState direct = search.descend(state, *options.capacity);
+    state = direct.load <= *options.capacity ? std::move(direct) : lowered(search, std::move(state), *options.capacity);
+    if (direct.load < state.load) state = std::move(direct);
+    if (state.load > *options.capacity) {
+      SplitState least = lowered(search, search.whole(), 0);
+      if (least.load < state.load) state = std::move(least);
+    }
+  } else {
+    state = lowered(search, std::move(state), 0);
+  }
+  const Bytes enough = std::max(state.load, options.capacity.value_or(0));
+  state = search.with_less(std::move(state), enough);
   FoundSplit found;
   found.facts = facts_of(*state.split, graph, facts);
   found.changes = changes_of(graph, facts, state, found.facts, options.call);
@@ -82,6 +102,147 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
   found.pieces = state.split->pieces;
   found.graph = std::shared_ptr<const Graph>(state.split, &state.split->graph);
   return found;
+}
+
+namespace {
+
+constexpr int kMostTargets = 4;      // loads that are asked for, until the plan fits too
+constexpr double kPartAsItIs = 0.3;  // of the time, without pieces
+
+class SplitSolver {
+ public:
+  SplitSolver(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
+              const FitOptions& fit, const SplitOptions& split, bool others, const ChosenPlanner& planner)
+      : graph_(std::move(graph)),
+        facts_(facts),
+        storage_(storage),
+        fit_(fit),
+        split_(split),
+        others_(others),
+        planner_(planner) {
+    limits_.time_limit = split.time_limit;
+    limits_.start = std::chrono::steady_clock::now();
+    limits_.stop = split.stop;
+  }
+
+  SplitPlan run(bool reorder) {
+    const Bytes floor = split_floor(*graph_, storage_);
+    if (split_.capacity && floor > *split_.capacity) {
+      InfeasibleError error("no plan fits " + std::to_string(*split_.capacity) +
+                            " bytes: while an op runs one iteration, " + std::to_string(floor) +
+                            " bytes are in use, in whatever pieces");
+      error.capacity = *split_.capacity;
+      error.lower_bound = floor;
+      throw error;
+    }
+    std::optional<SplitPlan> best;
+    std::optional<InfeasibleError> refused;
+    const auto consider = [&](auto&& make) {
+      try {
+        SplitPlan found = make();
+        const bool lower = !best || (split_.capacity ? found.fitted.added_cost <= best->fitted.added_cost
+                                                     : found.fitted.found.plan.peak <= best->fitted.found.plan.peak);
+        if (lower) best = std::move(found);
+      } catch (const InfeasibleError& error) {
+        refused = error;
+      }
+    };
+    const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
+    if (others_ || reorder || enough)
+      consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}}; });
+    if (!best || !split_.capacity || best->fitted.added_cost > 0) {
+      consider([&] { return in_pieces(); });
+      if (reorder) {
+        reorder_ops();
+        if (reordered_) consider([&] { return in_pieces(); });
+      }
+    }
+    if (!best) throw none_found(floor, *refused);
+    best->fitted.cost_bound = 0;
+    best->fitted.load_bound = std::min(floor, best->fitted.found.plan.peak);
+    return std::move(*best);
+  }
+
+ private:
+  InfeasibleError none_found(Bytes floor, InfeasibleError error) const {
+    InfeasibleError none("no plan was found within " + std::to_string(*split_.capacity) +
+                         " bytes: in pieces, the least load found is " + std::to_string(least_load_) +
+                         " bytes, and while an op runs one iteration of a loop, " + std::to_string(floor) +
+                         " bytes are in use in any");
+    none.capacity = *split_.capacity;
+    none.lower_bound = floor;
+    none.plan = std::move(error.plan);
+    none.buffers = std::move(error.buffers);
+    none.graph = std::move(error.graph);
+    return none;
+  }
+
+  Bytes load_of(const Graph& graph) const { return load(buffers_of(graph, storage_).problem); }
+
+  std::optional<double> left(double share = 1) const {
+    if (!split_.time_limit) return std::nullopt;
+    return std::max(1e-3, share * (*split_.time_limit - seconds_since(*limits_.start)));
+  }
+
+  FittedPlan fitted(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts, bool reorder,
+                    double share) const {
+    FitOptions options = fit_;
+    options.capacity = split_.capacity.value_or(0);
+    options.time_limit = left(share);
+    return (split_.capacity ? solve_fit : solve_fit_least)(graph, facts, storage_, options, reorder, planner_);
+  }
+
+  SplitPlan in_pieces() {
+    SplitOptions options = split_;
+    for (int asked = 1;; ++asked) {
+      options.time_limit = left(0.7);
+      FoundSplit found = find_split(*graph_, facts_, storage_, options);
+      least_load_ = std::min(least_load_, found.load);
+      try {
+        SplitPlan plan{fitted(found.graph, found.facts, false, 1), found.changes, found.pieces};
+        plan.fitted.added_cost += found.added_cost;
+        plan.fitted.reordered = plan.fitted.reordered || reordered_;
+        return plan;
+      } catch (const InfeasibleError& error) {
+        const bool fits = options.capacity && found.load <= *options.capacity && error.plan;
+        if (!fits || asked == kMostTargets || *options.capacity == 0) throw;
+        *options.capacity -= std::min(*options.capacity, std::max<Bytes>(1, error.plan->peak - *split_.capacity));
+      }
+    }
+  }
+
+  // From now on, ops run in the order of the least load that is found.
+  void reorder_ops() {
+    OrderOptions options;
+    options.time_limit = left(0.3);
+    options.stop = split_.stop;
+    const OpOrder order = best_order(*graph_, storage_, options);
+    if (order.found_by == "given") return;
+    std::vector<OpFacts> facts;
+    for (const Index k : order.ops) facts.push_back(facts_[at(k)]);
+    graph_ = std::make_shared<const Graph>(reordered(*graph_, order.ops));
+    facts_ = std::move(facts);
+    reordered_ = true;
+  }
+
+  std::shared_ptr<const Graph> graph_;
+  std::vector<OpFacts> facts_;
+  const StorageOptions& storage_;
+  const FitOptions& fit_;
+  const SplitOptions& split_;
+  bool others_;
+  const ChosenPlanner& planner_;
+  Limits limits_;
+  bool reordered_ = false;
+  Bytes least_load_ = kMaxBytes;  // in pieces
+};
+
+}  // namespace
+
+SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
+                      const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
+                      bool reorder, const ChosenPlanner& planner) {
+  return SplitSolver(std::move(graph), facts, storage, fit, split, others, planner).run(reorder);
 }
 
 }  // namespace memplan

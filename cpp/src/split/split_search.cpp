@@ -14,8 +14,9 @@ namespace memplan {
 namespace {
 
 constexpr Index kFirstPieces = 16;       // in which a region is split while it grows
-constexpr int kFruitless = 24;           // tensors that a region takes in without being better, until it stops growing
-constexpr std::size_t kSeedTensors = 3;  // whose ops a region grows from, besides the op itself
+constexpr int kFruitless = 10;           // tensors that a region takes in without being better, until it stops growing
+constexpr std::size_t kSeedTensors = 2;  // whose ops a region grows from, besides the op itself
+constexpr std::int64_t kPartOfLess = 3;  // of the work, to do with less
 constexpr int kHardOps = 4;              // ops whose need no region lowers, until the search ends
 
 Bytes above(const std::vector<Bytes>& needs, Bytes capacity) {
@@ -56,7 +57,13 @@ std::vector<Bytes> alive_at(const Problem& problem, Index steps) {
 
 SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, Index max_pieces, std::int64_t work,
                          const Deadline& deadline)
-    : graph_(graph), storage_(storage), max_pieces_(max_pieces), work_(work), deadline_(deadline), links_(graph) {}
+    : graph_(graph),
+      storage_(storage),
+      max_pieces_(max_pieces),
+      work_(work),
+      given_(work),
+      deadline_(deadline),
+      links_(graph) {}
 
 SplitState SplitSearch::whole() const {
   SplitSearch once(graph_, storage_, max_pieces_, 1, deadline_);
@@ -144,6 +151,7 @@ std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op,
   for (const Region& old : state.regions) {
     if (std::none_of(old.ops.begin(), old.ops.end(), [&](const RegionOp& one) { return one.op == op; })) continue;
     best = in_best_pieces(state, old, capacity);
+    if (!best) best = cut(state, old, capacity);
     if (best) return best;
   }
   std::set<std::vector<std::pair<Index, Index>>> seen;
@@ -169,6 +177,22 @@ std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op,
     }
   if (!best) return std::nullopt;
   if (std::optional<SplitState> more = in_best_pieces(*best, region, capacity)) best = std::move(more);
+  return best;
+}
+
+// Two regions instead of the one: what lies between them is whole, and each holds fewer rows at once.
+std::optional<SplitState> SplitSearch::cut(const SplitState& state, const Region& region, Bytes capacity) {
+  std::optional<SplitState> best;
+  std::vector<Region> others;
+  for (const Region& other : state.regions)
+    if (!share_op(other, region)) others.push_back(other);
+  for (auto middle = region.ops.begin() + 1; middle < region.ops.end() && !ended(); ++middle) {
+    std::vector<Region> regions = others;
+    regions.push_back({{region.ops.begin(), middle}, region.pieces});
+    regions.push_back({{middle, region.ops.end()}, region.pieces});
+    std::optional<SplitState> found = stated(std::move(regions));
+    if (found && is_better(*found, best ? *best : state, capacity)) best = std::move(found);
+  }
   return best;
 }
 
@@ -199,6 +223,30 @@ SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
       state = std::move(*next);
     else
       hard.insert(worst);
+  }
+  return state;
+}
+
+SplitState SplitSearch::with_less(SplitState state, Bytes enough) {
+  work_ = std::max(work_, given_ / kPartOfLess);
+  for (std::size_t i = 0; i < state.regions.size() && !ended();) {
+    std::vector<Region> others = state.regions;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    std::optional<SplitState> found = stated(others);
+    if (found && found->load <= enough) {
+      state = std::move(*found);
+      continue;
+    }
+    for (const Index pieces : piece_counts(state.regions[i])) {
+      if (pieces >= state.regions[i].pieces || ended()) break;
+      std::vector<Region> fewer = state.regions;
+      fewer[i].pieces = pieces;
+      found = stated(std::move(fewer));
+      if (!found || found->load > enough) continue;
+      state = std::move(*found);
+      break;
+    }
+    ++i;
   }
   return state;
 }

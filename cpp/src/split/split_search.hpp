@@ -44,6 +44,8 @@ class SplitSearch {
   SplitState whole() const;
   // Goes on from a state until the load is within the capacity, or nothing more is found.
   SplitState descend(SplitState state, Bytes capacity);
+  // Without the regions that are not needed for this load, and the others in as few pieces as suffice for it.
+  SplitState with_less(SplitState state, Bytes enough);
   bool ended() const { return work_ <= 0 || deadline_.passed(); }
 
  private:
@@ -51,13 +53,15 @@ class SplitSearch {
   std::optional<SplitState> stated(std::vector<Region> regions);
   std::optional<SplitState> better(const SplitState& state, Index op, Bytes capacity);
   std::optional<SplitState> in_best_pieces(const SplitState& state, const Region& region, Bytes capacity);
+  std::optional<SplitState> cut(const SplitState& state, const Region& region, Bytes capacity);
   std::vector<Index> piece_counts(const Region& region) const;
   std::vector<Index> seeds(const SplitState& state, Index op) const;
 
   const Graph& graph_;
   const StorageOptions& storage_;
   Index max_pieces_;
-  std::int64_t work_;
+  std::int64_t work_;  // that is left
+  std::int64_t given_;
   const Deadline& deadline_;
   Links links_;
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 from ..importers import captured
 from ..options.barriers import with_barriers
-from ..options.checks import names
+from ..options.checks import integer, names, number
 from ..options.taking import request
-from ..planning.registry import check_planner, solve_fit
-from ..plans.changes import Change, Fitting, changes_of
+from ..planning.registry import check_planner, solve_fit, solve_split
+from ..plans.changes import Change, Fitting, changes_of, splits_of
 from ..plans.costs import check_costs, moves
 from ..plans.failing import InfeasibleError
 from ..plans.inplace import may_be_over_inputs
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
     from ..options.keywords import FitOptions
 
-WAYS = ("recompute", "offload", "order", "donate")
+WAYS = ("recompute", "offload", "order", "donate", "split")
 USUAL = ("recompute", "order")  # what may be done where nothing else is said
 _PART_OF_SHARE = 0.3  # of the time, for the plan of which the capacity is a share
+_CALL = 10_000.0  # operations in the time that calling a kernel takes
+_CALL_SECONDS = 5e-6
 
 
 def fit(
@@ -42,13 +45,15 @@ def fit(
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
     overlap: float = 0.0,
+    call: float | None = None,
+    max_pieces: int = 1024,
     **options: Unpack[FitOptions],
 ) -> PlanRecord:
     """See `memplan.fit`."""
     check_planner(planner)
     asked = request("fit", options)
     budget = budget_of(capacity, "capacity", or_least=True)
-    ways = check_ways(allow, cost, transfer, overlap)
+    ways = check_ways(allow, cost, transfer, overlap, call, max_pieces)
     read = captured(source, asked.reading)
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
@@ -66,8 +71,14 @@ def fit(
     same = sharing_of(as_it_is)
     most = None if budget.least else budget.of(lambda: plan(graph, planner, time_limit=part, **same).peak)
     left = limit and max(1e-3, limit - (time.perf_counter() - begin))
+    request_of = (graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
+    splits: tuple[Change, ...] = ()
     try:
-        found = solve_fit(graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
+        if "split" in ways:
+            in_pieces = solve_split(*request_of, call=call_cost(graph, cost, call), max_pieces=max_pieces)
+            found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
+        else:
+            found = solve_fit(*request_of)
     except InfeasibleError as error:
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)
@@ -75,7 +86,7 @@ def fit(
         error.args = (_advised(error, ways), *error.args[1:])
         raise
     result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, storage)
-    changes = ((Change("order"),) if found.reordered else ()) + changes_of(found.changes)
+    changes = ((Change("order"),) if found.reordered else ()) + splits + changes_of(found.changes)
     fitting = Fitting(
         (*(_donations(result, asked.sharing.donate) if "donate" in ways else ()), *changes),
         result.peak if most is None else most,
@@ -94,7 +105,12 @@ def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.Sto
 
 
 def check_ways(
-    allow: Collection[str] = USUAL, cost: Any = "auto", transfer: float | None = None, overlap: float = 0.0
+    allow: Collection[str] = USUAL,
+    cost: Any = "auto",
+    transfer: float | None = None,
+    overlap: float = 0.0,
+    call: float | None = None,
+    max_pieces: int = 1024,
 ) -> list[str]:
     """What may be done; refuses what no graph takes of this, and of what it costs."""
     ways = names(allow, "allow")
@@ -106,7 +122,21 @@ def check_ways(
     if not ways:
         raise ValueError(f"allow must hold at least one way of {', '.join(WAYS)}, got none; without any, use plan")
     check_costs(cost, transfer, overlap, "offload" in ways)
+    if "split" not in ways and call is not None:
+        raise ValueError("call needs 'split' among what allow holds")
+    if call is not None:
+        number(call, "call", math.inf)
+    integer(max_pieces, "max_pieces", 2, 2**31 - 1)
     return ways
+
+
+def call_cost(graph: _core.Graph, cost: str | Mapping[str, float], call: float | None) -> float:
+    """What it costs to call a kernel once more, in the unit of the costs."""
+    if call is not None:
+        return call
+    if cost == "profile":
+        return _CALL_SECONDS
+    return 0.0 if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)) else _CALL
 
 
 def _advised(error: InfeasibleError, ways: Collection[str]) -> str:

@@ -278,3 +278,22 @@ def solve_fit(
     """Makes a graph fit a capacity, or as little as is reached, and plans it with any planner of the registry."""
     options = (capacity, recompute, transfer, reorder, planner, _in_python(planner), time_limit)
     return _core.solve_fit(graph, costs, _core.again_of(graph), storage, *options)
+
+
+def solve_split(
+    graph: _core.Graph,
+    costs: Sequence[float],
+    storage: _core.StorageOptions,
+    capacity: int | None,
+    recompute: bool,
+    transfer: float | None,
+    reorder: bool,
+    planner: str,
+    time_limit: float | None,
+    *,
+    call: float,
+    max_pieces: int,
+) -> _core.SplitPlan:
+    """The same, with ops in pieces too: at most so many of each op, each for the cost of a call."""
+    ways = (recompute, transfer, reorder, call, max_pieces)
+    return _core.solve_split(graph, costs, storage, capacity, *ways, planner, _in_python(planner), time_limit)

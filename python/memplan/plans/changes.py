@@ -19,17 +19,21 @@ class Change:
     kind : str
         "recompute": an op runs again. "offload": a tensor is copied out of the arena, and fetched. "order": the ops
         run in another order. "donate": an output takes the bytes of a graph input. "hand_over": a
-        graph output is copied out of the arena after its last use.
+        graph output is copied out of the arena after its last use. "split": ops run in pieces.
     tensors : tuple of str
-        The tensors that come back, or that are taken.
+        The tensors that come back, or that are taken; of a split, those that are never whole.
     ops : tuple of str
-        The ops that were added.
+        The ops that were added; of a split, the ops of the graph that run in pieces.
     after, before : str
         The op that used the tensors last, and the op before which they come back.
     bytes : int
-        Bytes that are free between the two.
+        Bytes that are free between the two; of a split, those of its tensors, whole.
     cost : float
         What it adds.
+    pieces : int
+        Of a split: in how many about equal parts its last ops run.
+    kept : int
+        Of a split: bytes of rows that are read again by later pieces, and are moved to the front of their buffers.
     """
 
     kind: str
@@ -39,12 +43,16 @@ class Change:
     before: str = ""
     bytes: int = 0
     cost: float = 0.0
+    pieces: int = 0
+    kept: int = 0
 
     @property
     def why(self) -> str:
         """What is won by it, as a sentence."""
         if self.kind in ("recompute", "offload"):
             return f"{with_bytes(self.bytes)} are free from {self.after!r} to {self.before!r}"
+        if self.kind == "split":
+            return f"in {self.pieces} pieces, so that {with_bytes(self.bytes)} of tensors are never whole"
         if self.kind == "order":
             return "the load is lower in this order"
         if self.kind == "hand_over":
@@ -61,6 +69,7 @@ class Change:
             "before": self.before,
             "bytes": self.bytes,
             "cost": self.cost,
+            **({"pieces": self.pieces, "kept": self.kept} if self.kind == "split" else {}),
         }
 
 
@@ -145,7 +154,10 @@ def _change(spec: Any, where: str) -> Change:
                 raise ValueError(f"{where}.{name} must hold names, got {value!r}")
     kind, after, before = texts
     tensors, ops = map(tuple, lists)
-    return Change(kind, tensors, ops, after, before, _entry(spec, "bytes", int, where), _number(spec, "cost", where))
+    split = {"pieces": 0, "kept": 0, **spec}
+    of_split = [_entry(split, name, int, where) for name in ("pieces", "kept")]
+    size, cost = _entry(spec, "bytes", int, where), _number(spec, "cost", where)
+    return Change(kind, tensors, ops, after, before, size, cost, *of_split)
 
 
 def _number(spec: Any, name: str, where: str) -> float:
@@ -170,4 +182,11 @@ def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
         )
         for c in found
         if c.ops
+    )
+
+
+def splits_of(found: Sequence[Any]) -> tuple[Change, ...]:
+    """The regions that the core has split."""
+    return tuple(
+        Change("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept) for s in found
     )

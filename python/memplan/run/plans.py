@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..calls import keywords, positional
+from ..errors import UnsupportedError
 from ..importers import kind_of
 from ..options.checks import boolean
 from ..options.declaring import made
@@ -56,6 +57,8 @@ def program_of(plan: PlanRecord) -> Program:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
+    if any(change.kind == "split" for change in plan.changes):
+        raise UnsupportedError("the plan has ops in pieces, which no runtime of memplan runs yet")
     if "_network" not in plan.__dict__:
         program = _imported(plan.source)
         if plan.graph is not None:
