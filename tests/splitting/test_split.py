@@ -14,6 +14,8 @@ from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from oracles.rows import run_pieces, run_whole
 
+STORAGE = _core.StorageOptions(["intermediate", "output", "workspace"], 1, True, [], [], True)
+
 
 def conv(name: str, source: str, window: int = 3) -> dict[str, Any]:
     loop = {"extent": 8, "reads": {source: [0, 1, window, window // 2]}, "writes": {name: [0, 1]}}
@@ -76,7 +78,8 @@ def test_pieces_make_the_same_rows(part: int, request: pytest.FixtureRequest) ->
         parts = run_pieces(graph, split)
         for name in graph.outputs:
             assert parts[name] == whole[name], (seed, name)
-        memplan.plan(split.graph, "greedy_by_size")  # which is verified
+        plan = memplan.plan(split.graph, "greedy_by_size")  # which is verified
+        assert plan.load >= _core.split_floor(graph, STORAGE), seed
     assert done > tried / 4
 
 

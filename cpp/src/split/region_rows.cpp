@@ -165,7 +165,7 @@ void RegionRows::make_visits() {
     for (std::size_t r = 0; r < count; ++r)
       if (!is_before[r] && !is_view[r] && !is_read_[r]) run_until(r, loop(r).extent * step / region.pieces);
   for (std::size_t r = 0; r < count; ++r)
-    if (!is_before[r] && !is_view[r] && must_end[r]) run_until(r, loop(r).extent);
+    if (!is_before[r] && !is_view[r] && (must_end[r] || last_visit_[r] == kNone)) run_until(r, loop(r).extent);
 }
 
 // Runs what is missing, in about equal parts, none of which is much more than the share of a step.

@@ -8,10 +8,11 @@ namespace memplan {
 Bytes split_floor(const Graph& graph, const StorageOptions& storage) {
   const Links links(graph);
   std::vector<bool> placed(graph.tensors().size());
-  for (Index t = 0; t < graph.tensor_count(); ++t)
-    placed[at(t)] = storage.place.contains(graph.tensor(links.root[at(t)]).kind) || links.stays[at(links.root[at(t)])];
-  for (Index t = 0; t < graph.tensor_count(); ++t)
-    if (links.stays[at(t)] && !storage.place.contains(TensorKind::output)) placed[at(t)] = false;
+  for (Index t = 0; t < graph.tensor_count(); ++t) {
+    const Index root = links.root[at(t)];
+    placed[at(t)] = storage.place.contains(graph.tensor(root).kind) &&
+                    (!links.stays[at(root)] || storage.place.contains(TensorKind::output));
+  }
   const auto bytes = [&](Index t) { return placed[at(t)] ? graph.tensor(t).bytes : 0; };
   const auto rows = [&](Index t, const Axes& axes, const RowRange& some) {
     const std::int64_t all = rows_of(graph.tensor(t), axes);

@@ -141,6 +141,8 @@ def call_cost(graph: _core.Graph, cost: str | Mapping[str, float], call: float |
 
 def _advised(error: InfeasibleError, ways: Collection[str]) -> str:
     """Why nothing fits, and what else there is."""
+    if "split" in ways and error.proven:  # in any order
+        return str(error)
     advice = "" if error.proven else '; memplan.fit(source, "least") finds as little as can be reached'
     if "order" not in ways:
         advice = f"; in the given order of the ops, as allow holds {', '.join(ways)} and not order{advice}"
