@@ -325,7 +325,9 @@ def test_files_with_wrong_changes_are_refused(old: str, new: str, expected: str,
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="allow must hold ways among recompute, offload, order, donate, got 'magic'"):
+    with pytest.raises(
+        ValueError, match="allow must hold ways among recompute, offload, order, donate, split, got 'magic'"
+    ):
         memplan.fit(chain(), 450, allow=["magic"])
     with pytest.raises(ValueError, match="cost must be one of auto, bytes, flops"):
         memplan.fit(chain(), 450, cost="time")
