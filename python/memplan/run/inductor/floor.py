@@ -1,8 +1,9 @@
 """What a step of compiled code holds whatever forward saves: a bound that needs no search, and what stands in the way.
 
 Inductor fuses most ops, so that their results may never be in memory. Some kernels it only calls: matrix products,
-convolutions, attention. Such a kernel needs all that it reads and makes at once. If it follows gradients, forward has
-run, and the caller holds what forward returned. When backward ends, gradients are held too.
+convolutions, attention. Such a kernel needs all that it reads and makes at once. What it reads was made in memory. If a
+loop made it of gradients that backward is given, both were there, for nothing is written over these. If an op follows
+gradients, forward has run, and the caller holds what forward returned. When backward ends, gradients are held too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
+from torch._functorch.partitioners import pointwise_ops
 from torch._inductor import config as inductor
 from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
 
@@ -73,10 +75,17 @@ def floor_of(joint: fx.Graph) -> Floor:
     gradients = sizes(node for node, _ in outputs if node in backward)
     summed = sum(size for place, size in gradients.items() if place not in kept)
     best = Floor(sum(kept.values()) + summed, _said("the end of the backward pass", kept, maker, summed))
+    called = dict.fromkeys(node for node in joint.nodes if _is_called(node))
+    read = sizes(used for node in called for used in node.all_input_nodes)
+    loops = {*pointwise_ops()}
     for node in joint.nodes:
-        if not _is_called(node):
+        if node in called:
+            need = sizes([*node.all_input_nodes, *_results(node)])
+        elif getattr(node.target, "_overloadpacket", None) in loops:
+            made = {place: read[place] for place in sizes([node]).keys() & read.keys()}
+            need = {**made, **sizes(used for used in node.all_input_nodes if made and used in tangents)}
+        else:
             continue
-        need = sizes([*node.all_input_nodes, *_results(node)])
         if node in backward:
             need = {**need, **{place: max(size, need.get(place, 0)) for place, size in kept.items()}}
         total = sum(need.values())
