@@ -18,16 +18,21 @@ def _geometry(node: Node, kernel: Shape) -> list[tuple[int, int, int]]:
     return list(zip(kernel, strides, dilations, strict=True))
 
 
-def _windows(node: Node, kernel: Shape) -> list[Axis]:
-    geometry = _geometry(node, kernel)
+def pads_before(node: Node, kernel: Shape) -> list[int]:
+    """Rows of padding before the first, along each spatial axis."""
     padding = node.parameters.text("auto_pad", "NOTSET")
-    before = [0] * len(kernel)
     if padding == "NOTSET":
-        before = (node.attribute("pads") or before * 2)[: len(kernel)]
-    elif padding.startswith("SAME"):
-        totals = [same_padding(rows, *g) for rows, g in zip(node.shape(0)[2:], geometry, strict=True)]
-        before = [total // 2 if padding == "SAME_UPPER" else total - total // 2 for total in totals]
-    return [window(str(axis), *g, b) for axis, (g, b) in enumerate(zip(geometry, before, strict=True))]
+        return list((node.attribute("pads") or [0] * 2 * len(kernel))[: len(kernel)])
+    if not padding.startswith("SAME"):
+        return [0] * len(kernel)
+    spatial = zip(node.shape(0)[2:], _geometry(node, kernel), strict=True)
+    totals = [same_padding(rows, *geometry) for rows, geometry in spatial]
+    return [total // 2 if padding == "SAME_UPPER" else total - total // 2 for total in totals]
+
+
+def _windows(node: Node, kernel: Shape) -> list[Axis]:
+    pairs = zip(_geometry(node, kernel), pads_before(node, kernel), strict=True)
+    return [window(str(axis), *geometry, before) for axis, (geometry, before) in enumerate(pairs)]
 
 
 def convolution(weight: int = 1, bias: int = 2, like_weight: Sequence[int] = (), adds: bool = True) -> Rule:
@@ -61,7 +66,7 @@ def transposed_convolution(node: Node) -> Claim:
     made, given = ("m", "c") if groups == 1 else grouped("g", groups, node.made[1], x[1])
     reads, writes = list[Axis](), list[Axis]()
     for axis, (size, stride, dilation) in enumerate(_geometry(node, kernel)):
-        read, write = transposed(str(axis), size, stride, dilation, _cut(node, axis, size, stride, dilation))
+        read, write = transposed(str(axis), size, stride, dilation, cut_before(node, axis, size, stride, dilation))
         reads.append(read)
         writes.append(write)
     whole: list[Axis] = [None] * len(kernel)
@@ -69,7 +74,7 @@ def transposed_convolution(node: Node) -> Claim:
     return Claim([["n", given, *reads], weight, [made]], [["n", made, *writes]], "c" if groups == 1 else "")
 
 
-def _cut(node: Node, axis: int, kernel: int, stride: int, dilation: int) -> int:
+def cut_before(node: Node, axis: int, kernel: int, stride: int, dilation: int) -> int:
     """How many rows before the first are cut off."""
     padding, count = node.parameters.text("auto_pad", "NOTSET"), len(node.made) - 2
     shape = node.attribute("output_shape")
