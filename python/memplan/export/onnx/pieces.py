@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from ..importers.onnx.node import Node
-from ..importers.onnx.parameters import Parameters
-from ..importers.onnx.products import cut_before, pads_before
+from ...importers.onnx.node import Node
+from ...importers.onnx.parameters import Parameters
+from ...importers.onnx.products import cut_before, pads_before
 
 Shapes = Mapping[str, Sequence[int]]
 

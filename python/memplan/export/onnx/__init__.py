@@ -1,0 +1,1 @@
+"""Split graphs of ONNX models as models of their own."""
