@@ -30,3 +30,15 @@ def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest
     for seed in range(20 if request.config.getoption("--slow") else 1):
         torch.manual_seed(seed)
         assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=4)
+
+
+def test_calls_of_one_form_have_loops_of_their_own_tensors() -> None:
+    add = torch.ops.aten.add.Tensor
+    for _ in range(2):
+        x, y = torch.zeros(2, 3), torch.zeros(3)
+        z = add(x, y)
+        first, second = loops_of(add, (x, y), {}, z)
+        assert first.inputs[0][0] is x
+        assert second.inputs[1][0] is y
+        assert second.writes[0][0] is z
+    assert len(loops_of(add, (x, x), {}, add(x, x))) == 3

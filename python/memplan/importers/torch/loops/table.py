@@ -6,6 +6,7 @@ An operator that is not here says nothing, and is not split: what draws random n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from ..effects import flat_tensors
 from . import lookups, norms, products, resizing, spread, views, windows
 from .calls import Call, Loop
+from .forms import form_of_call, keep, known, loop_of, shape_of
 
 Rule = Callable[[Call], Iterator[Loop]]
 
@@ -136,11 +138,22 @@ _SHAPE_OF_SELF = {
 def loops_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Loop]:
     """The loops along which a call of an operator may be split, each alone; none if nothing is known."""
     rule = RULES.get(_name(func))
-    if rule is None:
+    outputs = list(flat_tensors(result))
+    if rule is None or not outputs:
         return []
-    call = Call(func, args, kwargs, result)
+    form = form_of_call(func, args, kwargs, result)
+    if form is None:
+        return _found(rule, Call(func, args, kwargs, result))
+    if form not in known:
+        keep(form, [shape_of(loop, outputs) for loop in _found(rule, Call(func, args, kwargs, result))])
+    inputs = list(flat_tensors([args, kwargs]))
+    return [loop_of(shape, inputs, outputs) for shape in known[form]]
+
+
+def _found(rule: Rule, call: Call) -> list[Loop]:
+    """What a rule says, each loop once: rows of axes of size 1 and others are those of the others."""
     found: dict[object, Loop] = {}
-    for loop in rule(call) if call.outputs else ():  # rows of axes of size 1 and others are those of the others
+    for loop in rule(call):
         found.setdefault((tuple(rows for _, rows in loop.inputs), tuple(rows for _, rows in loop.writes)), loop)
     return list(found.values())
 
@@ -159,6 +172,7 @@ def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[T
     return list(flat_tensors([[arg for k, arg in enumerate(args) if k != place], kwargs]))
 
 
+@cache
 def _name(func: Any) -> str:
     """The name of an operator of torch's own, without its overload."""
     if not isinstance(func, torch._ops.OpOverload):
