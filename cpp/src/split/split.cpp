@@ -224,6 +224,7 @@ class Splitter {
     for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, spec, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), spec, piece);
     may_write_over(rows, r, spec, piece);
+    std::erase(spec.outputs, "");  // what was made early
     add(std::move(spec), std::move(piece));
   }
 
