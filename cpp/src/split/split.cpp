@@ -255,7 +255,7 @@ class Splitter {
       const Index t = op.inputs[i];
       HeldRows& held = piece.reads[i];
       const auto found = held_.find(t);
-      held.tensor = found == held_.end() ? tensor_[at(t)] : found->second.tensor;
+      held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : tensor_[at(t)];
       held.base = found == held_.end() ? 0 : found->second.base;
       held.whole = held.tensor != kNone;
       if (held.tensor == kNone) continue;  // no row of it is read until now, and none is made
