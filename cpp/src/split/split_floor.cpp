@@ -44,6 +44,9 @@ Bytes split_floor(const Graph& graph, const StorageOptions& storage) {
       for (std::size_t o = 0; o < op.outputs.size(); ++o) {
         Bytes some = bytes(op.outputs[o]);
         if (loop != nullptr)
+          for (const EarlyOutput& early : loop->early)
+            if (at(early.output) == o) some = 0;
+        if (loop != nullptr)
           for (const LoopWrite& write : loop->writes)
             if (at(write.output) == o) some = rows(op.outputs[o], write.axes, {0, 1});
         out += some;
