@@ -13,11 +13,12 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
+from memplan.inductor.wrapper import Block  # noqa: E402
 from memplan.run.inductor import attempts, compiling, joint, step_load  # noqa: E402
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
-from memplan.run.inductor.forward_outputs import Step  # noqa: E402
+from memplan.run.inductor.forward_outputs import Step, given  # noqa: E402
 from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.run.inductor.step_load import held  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
@@ -418,6 +419,34 @@ def test_a_graph_whose_buffers_cannot_be_counted_is_said(monkeypatch: pytest.Mon
     what = "its wrapper is another; it may hold more than the budget, which only the sizes of its tensors are within"
     with pytest.warns(RuntimeWarning, match=what), pytest.raises(Exception, match="no code"):
         run(torch.ones(4, requires_grad=True))
+
+
+def test_a_copied_graph_knows_its_weights() -> None:
+    """Else views of weights would be saved, and counted."""
+    seen: list[Any] = []
+
+    def keep(graph: Any, inputs: Any) -> Any:
+        seen.append(graph)
+        return graph
+
+    torch._dynamo.reset()
+    torch.compile(torch.nn.Linear(4, 4), backend=keep)(torch.ones(2, 4))
+    (graph,) = seen
+    copied = attempts._copied(graph)
+    assert copied.meta == graph.meta
+    sources = [getattr(node, "_dynamo_source", None) for node in graph.graph.nodes]
+    assert sum(source is not None for source in sources) == 3
+    assert [getattr(node, "_dynamo_source", None) for node in copied.graph.nodes] == sources
+
+
+def test_views_of_weights_are_not_held_for_backward() -> None:
+    blocks = [Block([name], 64, 0, 3, "given", device="cpu") for name in ("permute_1", "tanh", "tangents_1")]
+    ledger: Any = SimpleNamespace(given=blocks, steps=5)
+    left = [
+        {"block": "", "device": "", "bytes": 0, "names": ["permute_1"], "seen": False},
+        {"block": "buf1", "device": "cpu", "bytes": 64, "names": ["tanh"], "seen": False},
+    ]
+    assert sorted(block.name for block in given(ledger, left)) == ["tangents_1", "tanh"]
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ class _Partitions:
         return search.best
 
     def _code(self, partitioner: WithinBudget | None, fusing: Fusing) -> Code:
-        own = fx.GraphModule(self._graph, copy.deepcopy(self._graph.graph))
+        own = _copied(self._graph)
         settings, patches = self._settings, self._patches
         if partitioner is not None:
             settings = replace(settings, fuse_within=_NEAR)
@@ -118,6 +118,16 @@ class _Partitions:
         moment = f"; its worst moment is in {self._said[least]}" if self._said[least] else ""
         message = f"{text}; the least found holds {least:,} at once, {APART}{moment}"
         return InfeasibleError(message, capacity=limit, peak=least)
+
+
+def _copied(graph: fx.GraphModule) -> fx.GraphModule:
+    """A graph that may be changed. What Dynamo has noted says which inputs are weights."""
+    own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    own.meta.update(graph.meta)
+    for node, copied in zip(graph.graph.nodes, own.graph.nodes, strict=True):
+        if hasattr(node, "_dynamo_source"):
+            copied._dynamo_source = node._dynamo_source
+    return own
 
 
 @contextmanager

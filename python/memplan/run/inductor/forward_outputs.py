@@ -49,9 +49,11 @@ def left_by(ledger: Ledger, outputs: Outputs) -> list[dict[str, Any]]:
     found: dict[int, dict[str, Any]] = {}
     for number, (name, value) in enumerate(zip(outputs.names, V.graph.graph_outputs, strict=True)):
         block = ledger.alive.get(_home(value, ledger))
-        if name is None or block is None:
+        if name is None:
             continue
-        new = {"block": block.name, "device": block.device, "bytes": block.bytes, "names": [], "seen": False}
+        new: dict[str, Any] = {"block": "", "device": "", "bytes": 0, "names": [], "seen": False}  # a view of an input
+        if block is not None:
+            new |= {"block": block.name, "device": block.device, "bytes": block.bytes}
         row = found.setdefault(id(block), new)
         row["names"].append(name)
         row["seen"] |= number in outputs.seen
@@ -70,6 +72,8 @@ def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
     saved = {name for row in left for name in row["names"]}
     found = [block for block in ledger.given if block.name not in saved and not block.name.startswith("primals")]
     for row in left:
+        if not row["block"]:
+            continue
         last = ledger.steps if row["seen"] else max(gone.get(name, 1) for name in row["names"])
         found.append(Block(list(row["names"]), row["bytes"], 0, last, "given", device=row["device"]))
     return found
