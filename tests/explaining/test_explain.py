@@ -355,6 +355,7 @@ def running_again(source: Dict, tensors: dict[str, int]) -> Dict:
             if show[view] in new:
                 run(maker[view])
         for later in ops[step:]:
+            later.pop("loops", None)  # which name the inputs too
             later["inputs"] = [new.get(i, i) for i in later["inputs"]]
             for relation in ("alias", "inplace", "slice", "concat", "overwrite"):
                 for entry in later.get(relation, ()):
