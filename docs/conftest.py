@@ -29,7 +29,7 @@ def back(namespace: dict[str, Any]) -> None:
 
 
 PAGES = ["quickstart.md", "concepts.md", "constraints.md", "extend.md", "faq.md", "run.md", "snapshots.md", "order.md"]
-PAGES += ["estimate.md", "fit.md", "memories.md", "methods.md"]
+PAGES += ["estimate.md", "fit.md", "split.md", "memories.md", "methods.md"]
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],

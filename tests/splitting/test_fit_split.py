@@ -62,7 +62,11 @@ def test_no_pieces_below_the_floor() -> None:
         memplan.fit(net, 13_000, allow=("split",))
 
 
-def test_what_cannot_run_yet_says_so() -> None:
-    plan = memplan.fit(mobilenet_v2(96, 0.35), "30%", allow=("split",))
-    with pytest.raises(TypeError, match="the plan holds no network"):
-        plan.run()
+def test_networks_of_torch_are_split_and_do_not_run_yet() -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(torch.nn.Linear(16, 256), torch.nn.GELU(), torch.nn.Linear(256, 16))
+    x = torch.randn(64, 16)
+    plan = memplan.fit(model, "25%", allow=("split",), args=(x,))
+    assert plan.peak <= 0.25 * memplan.plan(model, args=(x,)).peak
+    with pytest.raises(memplan.UnsupportedError, match="the plan has ops in pieces, which no runtime"):
+        plan.run(x)

@@ -1,0 +1,94 @@
+"""The least peak with ops in pieces, beside that of the best order, on paper: MobileNet v2, and networks of torch.
+
+Run: ``python tests/benchmarks/splits.py [--networks a,b] [--modes inference,training] [--json F] [--docs]``
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from reporting import arguments, mib, ratio, report
+
+import memplan
+from builders.mobilenet import mobilenet_v2
+
+HEAD = (
+    "network",
+    "plan, MiB",
+    "best order",
+    "in pieces",
+    "at least",
+    "cost added",
+    "regions",
+    "pieces at most",
+    "seconds",
+)
+MOBILENETS = ((224, 1.0), (224, 0.35), (96, 0.35))
+
+
+def main() -> None:
+    """Fit each network into as little as is found, and print the table."""
+    parser = arguments(__doc__)
+    parser.add_argument("--networks", type=lambda text: text.split(","))
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=["inference", "training"])
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each network")
+    options = parser.parse_args()
+    rows, cells = [], []
+    for name, source in sources(options):
+        row = {"network": name, **least(source, options.limit)}
+        rows.append(row)
+        cells.append(cells_of(row))
+        print(*cells[-1], flush=True)
+    report("in pieces", HEAD, cells, rows, options, page="split.md")
+
+
+def sources(options: Any) -> Any:
+    """MobileNet v2, int8, and the networks of `paid_networks`."""
+    if options.networks is None:
+        for resolution, width in MOBILENETS:
+            yield f"MobileNet v2 {width}, {resolution}, int8", mobilenet_v2(resolution, width)
+    import torch
+    from paid_networks import NETWORKS
+
+    for mode in options.modes:
+        for name in options.networks or NETWORKS:
+            torch.manual_seed(0)
+            module, batch, _ = NETWORKS[name]()
+            module.train(mode == "training")
+            yield f"{name}, {mode}", memplan.capture(module, kwargs=dict(batch), train=mode == "training")
+
+
+def least(source: Any, limit: float) -> dict[str, Any]:
+    """Peaks of a source as it is, in the best order, and in pieces."""
+    plan = memplan.plan(source, time_limit=limit)
+    ordered = memplan.plan(source, order="best", time_limit=limit)
+    begin = time.perf_counter()
+    found = memplan.fit(source, "least", allow=("split",), time_limit=limit)
+    seconds = time.perf_counter() - begin
+    pieces = [change.pieces for change in found.changes if change.kind == "split"]
+    return {
+        "plan": plan.peak,
+        "ordered": ordered.peak,
+        "pieces": found.peak,
+        "floor": found.fitting.load_bound,
+        "cost": found.added_cost / (found.fitting.cost or 1),
+        "regions": len(pieces),
+        "most": max(pieces, default=1),
+        "seconds": seconds,
+    }
+
+
+def cells_of(row: dict[str, Any]) -> list[str]:
+    """A row of the table; peaks are shares of that of the plan."""
+    shares = [ratio(row[key], row["plan"]) for key in ("ordered", "pieces", "floor")]
+    cost, seconds = f"{row['cost']:.2%}", f"{row['seconds']:.1f}"
+    return [row["network"], mib(row["plan"]), *shares, cost, str(row["regions"]), str(row["most"]), seconds]
+
+
+if __name__ == "__main__":
+    main()
