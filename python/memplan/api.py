@@ -147,8 +147,8 @@ def fit(
         All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
         tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the
         ops run in another order. "donate": outputs take the bytes of graph inputs, whose values are lost. "split": ops
-        that say their ``loops`` run in pieces, so that tensors between them are never whole; such plans cannot be run
-        yet.
+        that say their ``loops`` run in pieces, so that tensors between them are never whole. `Plan.to_onnx` writes
+        such plans, `Plan.run` does not run them yet.
     cost
         The cost of an op. "bytes": the bytes that it touches. "flops": its floating-point operations and its bytes.
         "profile": its seconds, for networks of torch; the network runs op by op three times, in as much memory as it

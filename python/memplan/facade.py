@@ -275,6 +275,10 @@ class Plan(PlanRecord):
         Nothing else changes: weights, functions and bodies stay as they are, and payload in other files stays there. A
         call of a function stands where its last result is made.
 
+        If `memplan.fit` has split ops, and changed nothing else, the model has their pieces: ordinary nodes, with Slice
+        and Concat between them where needed, on the same weights. Any runtime runs it. Results are equal up to
+        rounding.
+
         Parameters
         ----------
         path
@@ -289,6 +293,8 @@ class Plan(PlanRecord):
             No model of ONNX, or not the one that was planned.
         ValueError
             Another folder than that of the payload.
+        UnsupportedError
+            Ops run in pieces, and the plan was read from a file, or has other changes too.
         """
         from .run.plans import write_onnx
 

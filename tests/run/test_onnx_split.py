@@ -82,3 +82,17 @@ def test_a_model_in_pieces_computes_the_same(seed):
     x = chance.standard_normal((1, 3, 16, 8)).astype(np.float32)
     np.testing.assert_allclose(run(found, x), run(source, x), rtol=1e-5, atol=1e-5)
     assert len(found.graph.node) > len(source.graph.node)
+
+
+def test_a_plan_with_pieces_is_written(tmp_path):
+    chance = np.random.default_rng(3)
+    source = network(chance)
+    plan = memplan.fit(source, "least", allow=("split",), max_pieces=4)
+    assert any(change.kind == "split" for change in plan.changes)
+    plan.to_onnx(tmp_path / "pieces.onnx")
+    found = onnx.load(tmp_path / "pieces.onnx")
+    x = chance.standard_normal((1, 3, 16, 8)).astype(np.float32)
+    np.testing.assert_allclose(run(found, x), run(source, x), rtol=1e-5, atol=1e-5)
+    assert len(found.graph.node) > len(source.graph.node)
+    with pytest.raises(memplan.UnsupportedError, match="pieces are written for the model that was planned"):
+        plan.to_onnx(tmp_path / "other.onnx", source=network(np.random.default_rng(4)))

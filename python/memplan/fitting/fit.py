@@ -73,10 +73,12 @@ def fit(
     left = limit and max(1e-3, limit - (time.perf_counter() - begin))
     request_of = (graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
     splits: tuple[Change, ...] = ()
+    pieces: tuple[Any, ...] = ()
     try:
         if "split" in ways:
             in_pieces = solve_split(*request_of, call=call_cost(graph, cost, call), max_pieces=max_pieces)
             found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
+            pieces = () if found.reordered or found.changes else tuple(in_pieces.pieces)
         else:
             found = solve_fit(*request_of)
     except InfeasibleError as error:
@@ -94,6 +96,7 @@ def fit(
         unit="seconds" if cost == "profile" else "",
         load_bound=found.load_bound,
         least=most is None,
+        pieces=pieces,
     )
     return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
 

@@ -93,6 +93,8 @@ class Fitting:
         Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
     least : bool
         As little as is reached was asked for; `capacity` is what that is.
+    pieces : tuple
+        What each op does, where ops run in pieces and nothing else was changed: for what writes programs. Not in files.
     """
 
     changes: tuple[Change, ...] = field(default=())
@@ -103,6 +105,7 @@ class Fitting:
     unit: str = ""
     load_bound: int = 0
     least: bool = False
+    pieces: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)

@@ -58,7 +58,9 @@ def program_of(plan: PlanRecord) -> Program:
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
     if any(change.kind == "split" for change in plan.changes):
-        raise UnsupportedError("the plan has ops in pieces, which no runtime of memplan runs yet")
+        raise UnsupportedError(
+            "the plan has ops in pieces, which plan.run does not run yet; plan.to_onnx writes models of ONNX with them"
+        )
     if "_network" not in plan.__dict__:
         program = _imported(plan.source)
         if plan.graph is not None:
@@ -103,10 +105,24 @@ def write_onnx(
         raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
     from .onnx import program_of as program_of_onnx
 
+    if any(change.kind == "split" for change in plan.changes):
+        return _write_in_pieces(plan, given, path)
     program = program_of_onnx(given)
     if plan.graph is not None:
         require_same(plan.graph, program.graph)
     program.write(plan if plan.graph is not None else with_graph(plan, program.graph), path)
+
+
+def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
+    assert plan.fitting is not None
+    if not plan.fitting.pieces or given is not plan.source:
+        raise UnsupportedError(
+            "pieces are written for the model that was planned, by the plan that memplan.fit gives for "
+            'allow=("split",); this plan was read from a file, has other changes too, or another model is given'
+        )
+    from .onnx import write_in_pieces
+
+    write_in_pieces(given, plan.fitting.pieces, path)
 
 
 def _imported(source: Source) -> Program:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ... import _core
 from ...importers.onnx import imported, loaded
 from ...options.source import Source
 
@@ -32,6 +34,17 @@ def program_of(source: Source) -> Program:
     from .bound import Program
 
     return Program(found, lambda: loaded(source.value), _folder(source.value), source.engine)
+
+
+def write_in_pieces(source: Source, pieces: Sequence[_core.Piece], path: str | os.PathLike[str]) -> None:
+    """Write a model with ops in pieces, as its graph was split; see `Plan.to_onnx`."""
+    from ...importers.graph_dict import graph_of
+    from .reordered import write
+    from .split import split_model
+
+    found = imported(source.value, dims=source.reading.dims, inplace_ops=source.reading.inplace_ops)
+    model = split_model(found, loaded(source.value), graph_of(found.graph, measured=True), pieces)
+    write(model, path, _folder(source.value))
 
 
 def _folder(source: Any) -> str | None:
