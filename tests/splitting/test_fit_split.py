@@ -68,5 +68,5 @@ def test_networks_of_torch_are_split_and_do_not_run_yet() -> None:
     x = torch.randn(64, 16)
     plan = memplan.fit(model, "25%", allow=("split",), args=(x,))
     assert plan.peak <= 0.25 * memplan.plan(model, args=(x,)).peak
-    with pytest.raises(memplan.UnsupportedError, match="the plan has ops in pieces, which plan.run does not run yet"):
+    with pytest.raises(memplan.UnsupportedError, match="the plan has ops in pieces, which"):
         plan.run(x)
