@@ -53,22 +53,6 @@ std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cos
   return facts;
 }
 
-FoundSplit find_split_by(const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage,
-                         std::optional<Bytes> capacity, double call, Index max_pieces,
-                         std::optional<double> time_limit) {
-  const py::object nobody = py::none();
-  Watch watch(nobody, true);
-  const std::vector<OpFacts> facts = facts_by(graph, cost);
-  SplitOptions options;
-  options.capacity = capacity;
-  options.call = call;
-  options.max_pieces = max_pieces;
-  options.time_limit = time_limit;
-  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  const py::gil_scoped_release release;
-  return find_split(graph, facts, storage, options);
-}
-
 SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
                          const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
                          std::optional<double> transfer, bool reorder, double call, Index max_pieces,
@@ -140,21 +124,6 @@ void bind_split(py::module_& m) {
       .def_readonly("bytes", &SplitChange::bytes)
       .def_readonly("kept", &SplitChange::kept)
       .def_readonly("cost", &SplitChange::cost);
-  py::class_<FoundSplit>(m, "FoundSplit", "A graph with ops in pieces, as found for a capacity.")
-      .def_property_readonly("graph", [](const FoundSplit& f) { return std::const_pointer_cast<Graph>(f.graph); })
-      .def_readonly("pieces", &FoundSplit::pieces)
-      .def_property_readonly("costs",
-                             [](const FoundSplit& f) {
-                               std::vector<double> costs;
-                               for (const OpFacts& one : f.facts) costs.push_back(one.cost);
-                               return costs;
-                             })
-      .def_readonly("changes", &FoundSplit::changes)
-      .def_readonly("load", &FoundSplit::load)
-      .def_readonly("added_cost", &FoundSplit::added_cost);
-  m.def("find_split", &find_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
-        py::arg("call"), py::arg("max_pieces"), py::arg("time_limit"),
-        "Splits regions until the load is within the capacity, or as low as is found where that is None.");
   py::class_<SplitPlan>(m, "SplitPlan", "A plan of a graph with ops in pieces; see memplan/solve_split.hpp.")
       .def_property_readonly("fitted", [](const SplitPlan& f) { return f.fitted; })
       .def_readonly("splits", &SplitPlan::splits)

@@ -13,7 +13,6 @@ __all__: list[str] = [
     "FitChange",
     "Fitted",
     "FittedPlan",
-    "FoundSplit",
     "Graph",
     "GraphError",
     "GraphInPools",
@@ -55,7 +54,6 @@ __all__: list[str] = [
     "check_order",
     "check_planner",
     "crossings",
-    "find_split",
     "fit_graph",
     "heaviest_clique",
     "keep",
@@ -1035,23 +1033,6 @@ class SplitChange:
     @property
     def tensors(self) -> list[str]: ...
 
-class FoundSplit:
-    """
-    A graph with ops in pieces, as found for a capacity.
-    """
-    @property
-    def added_cost(self) -> float: ...
-    @property
-    def changes(self) -> list[SplitChange]: ...
-    @property
-    def costs(self) -> list[float]: ...
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def load(self) -> int: ...
-    @property
-    def pieces(self) -> list[Piece]: ...
-
 class SplitPlan:
     """
     A plan of a graph with ops in pieces; see memplan/solve_split.hpp.
@@ -1173,19 +1154,6 @@ def crossings(
     """
     What is wrong across methods, rows (name, graph, buffers, problem, offsets), in an arena of so many bytes:
     rows of `shared` are (name, bytes, offset, per method its tensors there).
-    """
-
-def find_split(
-    graph: Graph,
-    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
-    storage: StorageOptions,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None,
-    call: typing.SupportsFloat | typing.SupportsIndex,
-    max_pieces: typing.SupportsInt | typing.SupportsIndex,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
-) -> FoundSplit:
-    """
-    Splits regions until the load is within the capacity, or as low as is found where that is None.
     """
 
 def fit_graph(

@@ -20,7 +20,7 @@
 //
 // The result is an ordinary graph in which later versions of a buffer overwrite earlier ones.
 //
-// Complexity: O(ops of regions x steps + ops log ops), and what Graph takes.
+// Complexity: O(visits log visits + ops log ops) for visits of ops of regions, and what Graph takes.
 #pragma once
 
 #include <span>

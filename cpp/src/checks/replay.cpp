@@ -22,7 +22,7 @@ struct Mark {
 };
 
 // Bytes [begin, end) of a tensor show a value that was written under that mark.
-struct Piece {
+struct Extent {
   Bytes begin;
   Bytes end;
   Mark value;
@@ -191,7 +191,7 @@ class Replay {
   // Writes what a tensor shows that is its own; what it shows of others is there already.
   void write(Index t) {
     if (!has_bytes(t)) return;
-    for (const Piece& piece : content_[at(t)])
+    for (const Extent& piece : content_[at(t)])
       if (piece.value.tensor == t)
         mark(region(t), saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end), piece.value);
   }
@@ -209,7 +209,7 @@ class Replay {
   void check(Index step, Index t, const std::string& who, Allowed&& allowed) {
     if (!has_bytes(t)) return;
     const Index reader = step == graph_.op_count() ? kNone : step;
-    for (const Piece& piece : content_[at(t)]) {
+    for (const Extent& piece : content_[at(t)]) {
       if (!coexist(reader, writer_of(piece.value))) continue;
       const auto mismatch =
           shadows_[region(t)].mismatch(saturated_add(begin(t), piece.begin), saturated_add(begin(t), piece.end),
@@ -328,14 +328,14 @@ class Replay {
     for (Index t : op.inputs) --reads_left_[at(t)];
     for (const std::vector<Index>* tensors : {&op.inputs, &op.outputs})
       for (Index t : *tensors)
-        if (reads_left_[at(t)] == 0) std::vector<Piece>().swap(content_[at(t)]);
+        if (reads_left_[at(t)] == 0) std::vector<Extent>().swap(content_[at(t)]);
   }
 
   // From here on the output shows these bytes of the input.
   void show(const View& view) {
-    std::vector<Piece> shown;
+    std::vector<Extent> shown;
     const Bytes bytes = graph_.tensor(view.output).bytes;
-    for (const Piece& piece : content_[at(view.input)]) {
+    for (const Extent& piece : content_[at(view.input)]) {
       const Bytes from = std::max(piece.begin, view.offset);
       const Bytes to = std::min(piece.end, view.offset + bytes);
       if (from < to) shown.push_back({from - view.offset, to - view.offset, piece.value});
@@ -345,14 +345,14 @@ class Replay {
 
   // From here on the output shows the input in those bytes; the rest of it stays as it was.
   void show_part(const View& part) {
-    std::vector<Piece>& content = content_[at(part.output)];
+    std::vector<Extent>& content = content_[at(part.output)];
     const Bytes end = part.offset + graph_.tensor(part.input).bytes;
-    std::vector<Piece> shown;
-    for (const Piece& piece : content) {
+    std::vector<Extent> shown;
+    for (const Extent& piece : content) {
       if (piece.begin < part.offset) shown.push_back({piece.begin, std::min(piece.end, part.offset), piece.value});
       if (piece.end > end) shown.push_back({std::max(piece.begin, end), piece.end, piece.value});
     }
-    for (const Piece& piece : content_[at(part.input)])
+    for (const Extent& piece : content_[at(part.input)])
       shown.push_back({piece.begin + part.offset, piece.end + part.offset, piece.value});
     content = std::move(shown);
   }
@@ -412,7 +412,7 @@ class Replay {
   const Graph& graph_;
   const Addresses& addresses_;
   const ReplayOptions& options_;
-  std::vector<std::vector<Piece>>
+  std::vector<std::vector<Extent>>
       content_;  // per tensor: what it shows, its own value unless it is a view; forgotten after its last read
   std::vector<Index> reads_left_;              // per tensor: by ops that have not run, and at the end
   std::unordered_map<Index, Shadow> shadows_;  // per region

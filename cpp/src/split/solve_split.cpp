@@ -17,13 +17,13 @@ namespace memplan {
 
 namespace {
 
-constexpr int kTargets = 10;  // capacities that are tried for the least load
+constexpr int kLowerings = 10;  // capacities that are tried for the least load
 
 // As low as is found, but not lower than `capacity`: between what is reached and what is not, targets are halved. A
 // low target from the beginning would take regions that lead nowhere.
 SplitState lowered(SplitSearch& search, SplitState state, Bytes capacity) {
   Bytes refused = capacity - 1;
-  for (int round = 0; round < kTargets && !search.ended() && state.load > capacity; ++round) {
+  for (int round = 0; round < kLowerings && !search.ended() && state.load > capacity; ++round) {
     if (state.load - refused <= state.load / 100) break;
     const Bytes target = std::max(capacity, refused + (state.load - refused) / 2);
     SplitState next = search.descend(state, target);
@@ -106,7 +106,7 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
 
 namespace {
 
-constexpr int kMostTargets = 4;      // loads that are asked for, until the plan fits too
+constexpr int kMostAsked = 4;        // loads that are asked for, until the plan fits too
 constexpr double kPartAsItIs = 0.3;  // of the time, without pieces
 
 class SplitSolver {
@@ -145,6 +145,8 @@ class SplitSolver {
         if (lower) best = std::move(found);
       } catch (const InfeasibleError& error) {
         refused = error;
+      } catch (const EndedError&) {
+        if (!best) throw;
       }
     };
     const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
@@ -157,7 +159,7 @@ class SplitSolver {
         if (reordered_) consider([&] { return in_pieces(); });
       }
     }
-    if (!best) throw none_found(floor, *refused);
+    if (!best) throw split_.capacity ? none_found(floor, *refused) : *refused;
     best->fitted.cost_bound = 0;
     best->fitted.load_bound = std::min(floor, best->fitted.found.plan.peak);
     return std::move(*best);
@@ -205,7 +207,7 @@ class SplitSolver {
         return plan;
       } catch (const InfeasibleError& error) {
         const bool fits = options.capacity && found.load <= *options.capacity && error.plan;
-        if (!fits || asked == kMostTargets || *options.capacity == 0) throw;
+        if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
         *options.capacity -= std::min(*options.capacity, std::max<Bytes>(1, error.plan->peak - *split_.capacity));
       }
     }

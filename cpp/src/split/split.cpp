@@ -1,15 +1,14 @@
 #include "memplan/split.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "split/region_order.hpp"
 #include "split/region_rows.hpp"
 
 namespace memplan {
@@ -53,7 +52,7 @@ class Splitter {
   }
 
   SplitGraph run() {
-    for (const Index node : order_of_nodes()) {
+    for (const Index node : order_with_regions(graph_, region_of_, rows_.size())) {
       if (node < graph_.op_count())
         add_whole(node);
       else
@@ -74,48 +73,6 @@ class Splitter {
       tensor_[at(t)] = static_cast<Index>(spec_.tensors.size());
       add_tensor(graph_.tensor(t), t);
     }
-  }
-
-  // Ops by number, and regions after them. A region comes as late as its last op, all else in the given order.
-  std::vector<Index> order_of_nodes() const {
-    const Index ops = graph_.op_count();
-    const std::vector<std::vector<Index>> waits = waits_of(graph_);
-    std::vector<Index> key(at(ops) + rows_.size(), 0), waiting(key.size(), 0);
-    std::vector<std::vector<Index>> followers(key.size());
-    const auto node_of = [&](Index k) { return region_of_[at(k)] == kNone ? k : ops + region_of_[at(k)]; };
-    for (Index k = 0; k < ops; ++k) {
-      const Index node = node_of(k);
-      key[at(node)] = k;  // ascending, so that the last op of a region stays
-      for (const Index before : waits[at(k)]) {
-        if (node_of(before) == node) continue;
-        followers[at(node_of(before))].push_back(node);
-        ++waiting[at(node)];
-      }
-    }
-    using Entry = std::pair<Index, Index>;  // key, node
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-    std::vector<bool> exists(key.size(), false);
-    for (Index k = 0; k < ops; ++k) exists[at(node_of(k))] = true;
-    std::size_t count = 0;
-    for (Index node = 0; at(node) < key.size(); ++node) {
-      if (!exists[at(node)]) continue;
-      ++count;
-      if (waiting[at(node)] == 0) ready.emplace(key[at(node)], node);
-    }
-    std::vector<Index> order;
-    while (!ready.empty()) {
-      const Index node = ready.top().second;
-      ready.pop();
-      order.push_back(node);
-      for (const Index follower : followers[at(node)])
-        if (--waiting[at(follower)] == 0) ready.emplace(key[at(follower)], follower);
-    }
-    if (order.size() == count) return order;
-    for (Index k = 0; k < ops; ++k)
-      if (region_of_[at(k)] == kNone && waiting[at(k)] > 0)
-        throw GraphError("op " + quoted(graph_.op(k).name) +
-                         " needs what a region makes, and makes what the same region or another needs");
-    throw GraphError("regions need each other");
   }
 
   void add_whole(Index k) {
@@ -270,11 +227,12 @@ class Splitter {
     }
   }
 
-  static RowRange written_at(const MadeByRows& made, Index v) {
-    const auto found = std::lower_bound(made.written.begin(), made.written.end(), v,
-                                        [](const RowsAt& one, Index visit) { return one.visit < visit; });
-    return found->rows;
+  static auto written_from(const MadeByRows& made, Index v) {
+    return std::lower_bound(made.written.begin(), made.written.end(), v,
+                            [](const RowsAt& one, Index visit) { return one.visit < visit; });
   }
+
+  static RowRange written_at(const MadeByRows& made, Index v) { return written_from(made, v)->rows; }
 
   // The first row that is still needed of what a visit writes and of what was written before.
   static std::int64_t needed_from(const MadeByRows& made, Index v) {
@@ -305,8 +263,8 @@ class Splitter {
   // Rows for which a buffer has to have room from a visit on, as long as some are kept from each visit to the next.
   static std::int64_t capacity_from(const MadeByRows& made, Index v) {
     std::int64_t most = 0, end = -1;
-    for (const RowsAt& one : made.written) {
-      if (one.visit < v) continue;
+    for (auto next = written_from(made, v); next != made.written.end(); ++next) {
+      const RowsAt& one = *next;
       const std::int64_t from = needed_from(made, one.visit);
       if (end >= 0 && from >= end) break;
       most = std::max(most, one.rows.end - from);
@@ -449,22 +407,5 @@ class Splitter {
 }  // namespace
 
 SplitGraph split(const Graph& graph, std::span<const Region> regions) { return Splitter(graph, regions).run(); }
-
-std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts) {
-  std::vector<OpFacts> found;
-  for (std::size_t k = 0; k < split.pieces.size(); ++k) {
-    const Piece& piece = split.pieces[k];
-    OpFacts one = facts[at(piece.of)];
-    const Op& op = split.graph.op(static_cast<Index>(k));
-    if (piece.does == Piece::Does::part)
-      one.cost *= static_cast<double>(piece.iterations.size()) /
-                  static_cast<double>(graph.op(piece.of).loops[at(piece.loop)].extent);
-    if (piece.does == Piece::Does::early) one.cost = 0;
-    if (piece.does == Piece::Does::keep) one.cost = op.cost.value_or(0);
-    if (!op.overwrites.empty() && one.again == Again::same) one.again = Again::changes;
-    found.push_back(one);
-  }
-  return found;
-}
 
 }  // namespace memplan

@@ -31,16 +31,16 @@ namespace memplan {
 
 namespace {
 
-struct Region {
+struct FreeRegion {
   Bytes begin = 0;
   Bytes end = 0;
 };
 
-bool tighter(const Region& a, const Region& b) {
+bool tighter(const FreeRegion& a, const FreeRegion& b) {
   return a.end - a.begin != b.end - b.begin ? a.end - a.begin < b.end - b.begin : a.begin < b.begin;
 }
 
-bool holds(const Region& region, Bytes size, Bytes alignment) {
+bool holds(const FreeRegion& region, Bytes size, Bytes alignment) {
   return align_up(region.begin, alignment) - region.begin <= region.end - region.begin - size;
 }
 
@@ -81,7 +81,7 @@ class LinearScan {
   Bytes padded(Index i) const { return problem_.size(i) > 0 ? problem_.size(i) + (problem_.alignment(i) - 1) : 0; }
 
   // Puts the buffer at the low end of the region, of which it leaves the rest free.
-  void put(Index i, const Region& region) {
+  void put(Index i, const FreeRegion& region) {
     offset(i) = align_up(region.begin, problem_.alignment(i));
     release({region.begin, offset(i)});
     release({offset(i) + problem_.size(i), region.end});
@@ -100,7 +100,7 @@ class LinearScan {
           (best == free_.end() || tighter(*region, *best)))
         best = region;
     if (best == free_.end()) return false;
-    const Region region = *best;
+    const FreeRegion region = *best;
     free_.erase(best);
     put(born, region);
     return true;
@@ -110,7 +110,7 @@ class LinearScan {
     for (auto it = active_.rbegin(); it != active_.rend() && problem_.last(*it) > problem_.last(born); ++it) {
       deadline_.tick();
       const Index spilled = *it;
-      const Region region{offset(spilled), offset(spilled) + problem_.size(spilled)};
+      const FreeRegion region{offset(spilled), offset(spilled) + problem_.size(spilled)};
       if (!holds(region, problem_.size(born), problem_.alignment(born))) continue;
       if (padded(spilled) > kMaxBytes - unplaced_ - end_) return false;
       append(spilled);
@@ -129,10 +129,10 @@ class LinearScan {
   }
 
   // Makes the region free, and one with those that touch it.
-  void release(Region region) {
+  void release(FreeRegion region) {
     if (region.begin == region.end) return;
     auto next = std::lower_bound(free_.begin(), free_.end(), region.begin,
-                                 [](const Region& r, Bytes begin) { return r.begin < begin; });
+                                 [](const FreeRegion& r, Bytes begin) { return r.begin < begin; });
     if (next != free_.end() && next->begin == region.end) {
       region.end = next->end;
       next = free_.erase(next);
@@ -149,7 +149,7 @@ class LinearScan {
   const Problem& problem_;
   const Deadline& deadline_;
   Placement placement_;
-  std::vector<Region> free_;            // by address, no two touching
+  std::vector<FreeRegion> free_;        // by address, no two touching
   std::set<Index, DiesBefore> active_;  // by death
   Bytes end_ = 0;
   Bytes unplaced_ = 0;  // bytes with padding of what is yet to be born
