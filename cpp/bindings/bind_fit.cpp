@@ -7,7 +7,6 @@
 #include "chosen.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/fit.hpp"
-#include "memplan/infeasible.hpp"
 #include "memplan/solve_fit.hpp"
 #include "watch.hpp"
 
@@ -44,16 +43,9 @@ FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const
   FitOptions options{capacity.value_or(0), recompute, transfer, work, states, time_limit, {}};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
-  Fitted fitted = [&] {
-    try {
-      const py::gil_scoped_release release;
-      return (capacity ? fit : fit_least)(graph, facts, storage, options);
-    } catch (const InfeasibleError& error) {  // whoever interrupts before there is a schedule gets none
-      if (watch.interrupted(true) && error.lower_bound <= error.capacity) throw InterruptedError("asked to end");
-      throw;
-    }
-  }();
-  fitted.interrupted = watch.interrupted(true);  // and not where only the time was over
+  auto [fitted, interrupted] =
+      searched(watch, [&] { return (capacity ? fit : fit_least)(graph, facts, storage, options); });
+  fitted.interrupted = interrupted;
   auto shared = std::make_shared<Graph>(std::move(fitted.graph));
   return {std::move(shared), std::move(fitted)};
 }
@@ -93,21 +85,11 @@ FittedPlan solve_fit_by(const std::shared_ptr<Graph>& graph, const std::vector<d
   options.transfer = transfer;
   options.time_limit = time_limit;
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  try {
-    FittedPlan fitted = [&] {
-      const py::gil_scoped_release release;
-      const auto way = capacity ? solve_fit : solve_fit_least;
-      return way(graph, facts, storage, options, reorder, chosen.planner());
-    }();
-    fitted.found.plan.interrupted |= watch.interrupted(true);
-    return fitted;
-  } catch (const InfeasibleError& error) {  // whoever interrupts before there is a plan gets none
-    if (watch.interrupted(true) && !error.proven()) throw InterruptedError("asked to end");
-    throw;
-  } catch (const EndedError&) {
-    watch.interrupted(false);  // raises what a handler of signals has raised
-    throw;
-  }
+  auto [fitted, interrupted] = searched(watch, [&] {
+    return (capacity ? solve_fit : solve_fit_least)(graph, facts, storage, options, reorder, chosen.planner());
+  });
+  fitted.found.plan.interrupted |= interrupted;
+  return std::move(fitted);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include "bindings.hpp"
 #include "chosen.hpp"
-#include "memplan/errors.hpp"
-#include "memplan/infeasible.hpp"
 #include "memplan/solve_split.hpp"
 #include "watch.hpp"
 
@@ -46,6 +44,29 @@ std::string does_of(const Piece& piece) {
   return {};
 }
 
+using HeldRow = std::tuple<Index, std::optional<std::tuple<Index, Index, std::int64_t, std::int64_t, std::int64_t>>>;
+
+std::vector<HeldRows> helds_by(const std::vector<HeldRow>& rows) {
+  std::vector<HeldRows> helds;
+  for (const auto& [tensor, part] : rows) {
+    helds.push_back({tensor});
+    if (!part) continue;
+    const auto& [first, last, begin, end, base] = *part;
+    helds.back() = {tensor, false, {first, last}, {begin, end}, base};
+  }
+  return helds;
+}
+
+Piece piece_by(const std::string& does, Index of, Index loop, std::pair<std::int64_t, std::int64_t> iterations,
+               const std::vector<HeldRow>& reads, const std::vector<HeldRow>& writes) {
+  Piece piece{Piece::Does::whole, of, loop, {iterations.first, iterations.second}, helds_by(reads), helds_by(writes)};
+  for (const auto one : {Piece::Does::whole, Piece::Does::part, Piece::Does::early, Piece::Does::keep}) {
+    piece.does = one;
+    if (does_of(piece) == does) return piece;
+  }
+  throw py::value_error("does must be 'whole', 'part', 'early' or 'keep', got '" + does + "'");
+}
+
 std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cost) {
   std::vector<OpFacts> facts;
   const std::vector<Again> again = again_of(graph);
@@ -68,22 +89,14 @@ SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<
   split.capacity = capacity;
   split.call = call;
   split.max_pieces = max_pieces;
+  split.again = recompute;
   split.time_limit = time_limit;
   if (watch.can_stop()) split.stop = options.stop = [&] { return watch.stop(); };
-  try {
-    SplitPlan found = [&] {
-      const py::gil_scoped_release release;
-      return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner());
-    }();
-    found.fitted.found.plan.interrupted |= watch.interrupted(true);
-    return found;
-  } catch (const InfeasibleError& error) {  // whoever interrupts before there is a plan gets none
-    if (watch.interrupted(true) && !error.proven()) throw InterruptedError("asked to end");
-    throw;
-  } catch (const EndedError&) {
-    watch.interrupted(false);  // raises what a handler of signals has raised
-    throw;
-  }
+  auto [found, interrupted] = searched(watch, [&] {
+    return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner());
+  });
+  found.fitted.found.plan.interrupted |= interrupted;
+  return std::move(found);
 }
 
 }  // namespace
@@ -98,6 +111,12 @@ void bind_split(py::module_& m) {
       m, "Piece",
       "What an op of a split graph does: 'whole', 'part', 'early' or 'keep'. `of` is an op of the graph.\n"
       "Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).")
+      .def(py::init(&piece_by), py::arg("does"), py::arg("of"), py::arg("loop"), py::arg("iterations"),
+           py::arg("reads"), py::arg("writes"))
+      .def("__reduce__", made_again_by<Piece>([](const Piece& p) {
+             return py::make_tuple(does_of(p), p.of, p.loop, std::pair(p.iterations.begin, p.iterations.end),
+                                   helds_of(p.reads), helds_of(p.writes));
+           }))
       .def_property_readonly("does", &does_of)
       .def_readonly("of", &Piece::of)
       .def_readonly("loop", &Piece::loop)
@@ -123,11 +142,36 @@ void bind_split(py::module_& m) {
       .def_readonly("pieces", &SplitChange::pieces)
       .def_readonly("bytes", &SplitChange::bytes)
       .def_readonly("kept", &SplitChange::kept)
-      .def_readonly("cost", &SplitChange::cost);
+      .def_readonly("cost", &SplitChange::cost)
+      .def_readonly("again", &SplitChange::again);
   py::class_<SplitPlan>(m, "SplitPlan", "A plan of a graph with ops in pieces; see memplan/solve_split.hpp.")
       .def_property_readonly("fitted", [](const SplitPlan& f) { return f.fitted; })
       .def_readonly("splits", &SplitPlan::splits)
+      .def_property_readonly("whole", [](const SplitPlan& f) { return std::const_pointer_cast<Graph>(f.whole); })
+      .def_property_readonly("split", [](const SplitPlan& f) { return std::const_pointer_cast<Graph>(f.split); })
       .def_readonly("pieces", &SplitPlan::pieces);
+  py::class_<FoundSplit>(m, "FoundSplit", "A graph with ops in pieces, of as little load as was found.")
+      .def_property_readonly("graph", [](const FoundSplit& f) { return std::const_pointer_cast<Graph>(f.graph); })
+      .def_readonly("pieces", &FoundSplit::pieces)
+      .def_readonly("changes", &FoundSplit::changes)
+      .def_readonly("load", &FoundSplit::load)
+      .def_readonly("added_cost", &FoundSplit::added_cost);
+  m.def(
+      "find_split",
+      [](const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage, Bytes capacity,
+         std::int64_t work, Index max_pieces) {
+        return interruptibly([&](const PlanOptions& plan) {
+          SplitOptions options;
+          options.capacity = capacity;
+          options.work = work;
+          options.max_pieces = max_pieces;
+          options.stop = plan.stop;
+          return find_split(graph, facts_by(graph, cost), storage, options);
+        });
+      },
+      py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"), py::arg("work"),
+      py::arg("max_pieces") = 1024,
+      "Ops in pieces, so that the load is within the capacity, or as low as so much work finds.");
   m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
         py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("max_pieces"),
         py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),

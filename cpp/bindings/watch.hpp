@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "memplan/errors.hpp"
+#include "memplan/infeasible.hpp"
 #include "memplan/planner.hpp"
 
 namespace memplan::bindings {
@@ -102,6 +103,26 @@ class Watch {
   bool signalled_ = false;
   std::optional<py::error_already_set> error_;
 };
+
+// What search(), which may be long, finds without the lock, and whether it was interrupted. Whoever interrupts it before
+// there is a plan gets none.
+template <class Search>
+auto searched(Watch& watch, Search&& search) {
+  try {
+    auto found = [&] {
+      const py::gil_scoped_release release;
+      return search();
+    }();
+    const bool interrupted = watch.interrupted(true);  // and not where only the time was over
+    return std::pair(std::move(found), interrupted);
+  } catch (const InfeasibleError& error) {
+    if (watch.interrupted(true) && !error.proven()) throw InterruptedError("asked to end");
+    throw;
+  } catch (const EndedError&) {
+    watch.interrupted(false);  // raises what a handler of signals has raised
+    throw;
+  }
+}
 
 // work(options), which may be long, without the lock. Ctrl-C ends it, through `stop` of the options, and is raised.
 template <class Work>

@@ -13,6 +13,7 @@ __all__: list[str] = [
     "FitChange",
     "Fitted",
     "FittedPlan",
+    "FoundSplit",
     "Graph",
     "GraphError",
     "GraphInPools",
@@ -54,6 +55,7 @@ __all__: list[str] = [
     "check_order",
     "check_planner",
     "crossings",
+    "find_split",
     "fit_graph",
     "heaviest_clique",
     "keep",
@@ -992,6 +994,40 @@ class Piece:
     What an op of a split graph does: 'whole', 'part', 'early' or 'keep'. `of` is an op of the graph.
     Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).
     """
+    def __init__(
+        self,
+        does: str,
+        of: typing.SupportsInt | typing.SupportsIndex,
+        loop: typing.SupportsInt | typing.SupportsIndex,
+        iterations: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex],
+        reads: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                tuple[
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                ]
+                | None,
+            ]
+        ],
+        writes: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                tuple[
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                ]
+                | None,
+            ]
+        ],
+    ) -> None: ...
+    def __reduce__(self) -> tuple: ...
     @property
     def does(self) -> str: ...
     @property
@@ -1021,6 +1057,8 @@ class SplitChange:
     A region of ops that runs in pieces; see memplan/solve_split.hpp.
     """
     @property
+    def again(self) -> list[str]: ...
+    @property
     def bytes(self) -> int: ...
     @property
     def cost(self) -> float: ...
@@ -1042,7 +1080,26 @@ class SplitPlan:
     @property
     def pieces(self) -> list[Piece]: ...
     @property
+    def split(self) -> Graph: ...
+    @property
     def splits(self) -> list[SplitChange]: ...
+    @property
+    def whole(self) -> Graph: ...
+
+class FoundSplit:
+    """
+    A graph with ops in pieces, of as little load as was found.
+    """
+    @property
+    def added_cost(self) -> float: ...
+    @property
+    def changes(self) -> list[SplitChange]: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def load(self) -> int: ...
+    @property
+    def pieces(self) -> list[Piece]: ...
 
 class PricedPlan:
     """
@@ -1154,6 +1211,18 @@ def crossings(
     """
     What is wrong across methods, rows (name, graph, buffers, problem, offsets), in an arena of so many bytes:
     rows of `shared` are (name, bytes, offset, per method its tensors there).
+    """
+
+def find_split(
+    graph: Graph,
+    cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+    storage: StorageOptions,
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    work: typing.SupportsInt | typing.SupportsIndex,
+    max_pieces: typing.SupportsInt | typing.SupportsIndex = 1024,
+) -> FoundSplit:
+    """
+    Ops in pieces, so that the load is within the capacity, or as low as so much work finds.
     """
 
 def fit_graph(

@@ -140,15 +140,16 @@ def fit(
     source
         A graph or network, as for `plan`.
     capacity
-        Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". "60%" is 60 % of the peak of the
-        unchanged network, its ops in the given order. "least" is the least that the search reaches. No schedule in
-        this order of the ops has a lower load than `plan.fitting.load_bound`.
+        Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". What lies outside of it, such as
+        weights and states, does not count: for a budget of all bytes of a step see `run.fit`. "60%" is 60 % of the peak
+        of the unchanged network, its ops in the given order. "least" is the least that the search reaches. No schedule
+        in this order of the ops has a lower load than `plan.fitting.load_bound`.
     allow
         All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
         tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the
         ops run in another order. "donate": outputs take the bytes of graph inputs, whose values are lost. "split": ops
-        that say their ``loops`` run in pieces, so that tensors between them are never whole. `Plan.to_onnx` writes
-        such plans, `Plan.run` does not run them yet.
+        that say their ``loops`` run in pieces, so that tensors between them are never whole; with "recompute" too, rows
+        may be made again for later pieces. `Plan.run` runs such plans of torch, `Plan.to_onnx` writes those of ONNX.
     cost
         The cost of an op. "bytes": the bytes that it touches. "flops": its floating-point operations and its bytes.
         "profile": its seconds, for networks of torch; the network runs op by op three times, in as much memory as it

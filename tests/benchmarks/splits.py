@@ -1,6 +1,7 @@
 """The least peak with ops in pieces, beside that of the best order, on paper: MobileNet v2, and networks of torch.
 
-Run: ``python tests/benchmarks/splits.py [--networks a,b] [--modes inference,training] [--json F] [--docs]``
+Run: ``python tests/benchmarks/splits.py [--networks a,b] [--modes inference,training] [--json F] [--docs]``. With
+``--curve``: bytes over multiplications of MobileNet v2 1.0, 224, int8, where rows may be made again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ HEAD = (
     "pieces at most",
     "seconds",
 )
+CURVE_HEAD = ("bytes", "multiplications", "rows moved", "ops", "pieces at most", "at least")
+CAPACITIES = (300_000, 200_000, 162_176, 140_000, 128_576, 124_000, 112_000, 104_000, 96_000, 90_000, 85_000, 79_000)
 MOBILENETS = ((224, 1.0), (224, 0.35), (96, 0.35))
 
 
@@ -37,7 +40,11 @@ def main() -> None:
     parser.add_argument("--networks", type=lambda text: text.split(","))
     parser.add_argument("--modes", type=lambda text: text.split(","), default=["inference", "training"])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each network")
+    parser.add_argument("--curve", action="store_true")
     options = parser.parse_args()
+    if options.curve:
+        rows, cells = curve()
+        return report("curve", CURVE_HEAD, cells, rows, options, page="split.md")
     rows, cells = [], []
     for name, source in sources(options):
         row = {"network": name, **least(source, options.limit)}
@@ -45,6 +52,39 @@ def main() -> None:
         cells.append(cells_of(row))
         print(*cells[-1], flush=True)
     report("in pieces", HEAD, cells, rows, options, page="split.md")
+
+
+def curve() -> tuple[list[dict[str, Any]], list[list[str]]]:
+    """What is found for several capacities, where rows may be made again."""
+    net = mobilenet_v2(*MOBILENETS[0])
+    total = sum(op["cost"] for op in net["ops"])
+    rows: list[dict[str, Any]] = []
+    for capacity in CAPACITIES:
+        found = memplan.fit(net, capacity, allow=("split", "recompute"))
+        rows.append(
+            {
+                "bytes": found.peak,
+                "multiplications": _share(found, total),
+                "moved": _share(found, total, moved=True),
+                "ops": len(found.graph.ops),
+                "pieces": max(change.pieces for change in found.changes),
+                "floor": found.fitting.load_bound,
+            }
+        )
+        print(rows[-1], flush=True)
+    cells = [
+        [
+            *(f"{r['bytes']:,}", f"{r['multiplications']:.3f}", f"{r['moved']:.2%}"),
+            *(f"{r['ops']:,}", str(r["pieces"]), f"{r['floor']:,}"),
+        ]
+        for r in rows
+    ]
+    return rows, cells
+
+
+def _share(plan: Any, total: float, moved: bool = False) -> float:
+    """What its ops cost, or to move rows, of what those of the network cost."""
+    return sum(op.cost or 0 for op in plan.graph.ops if (op.type == "memplan.keep") is moved) / total
 
 
 def sources(options: Any) -> Any:

@@ -73,3 +73,23 @@ def _tensor(
 ) -> dict[str, Any]:
     row = row or chance.choice((1, 2, 5, 8))
     return {"name": name, "shape": [rows, row], "dtype": "int8", "bytes": rows * row, "kind": kind}
+
+
+def wide_blocks(count: int = 2, recompute: bool = True, act: bool = False) -> dict[str, Any]:
+    """Blocks of three or four ops: rows become wide, go through a window of three, and are narrow. Costs are bytes."""
+    tensors: list[dict[str, Any]] = [{"name": "x", "shape": [16, 30], "dtype": "int8", "kind": "input"}]
+    ops = []
+    for block in range(count):
+        for name, width, window in (
+            ("wide", 100, 1),
+            *([("act", 100, 1)] if act else []),
+            ("window", 100, 3),
+            ("narrow", 30 if block < count - 1 else 1, 1),
+        ):
+            source, made = tensors[-1]["name"], f"{name}{block}"
+            reads = {source: [0, 1, window, window // 2]}
+            loop = {"extent": 16, "reads": reads, "writes": {made: [0, 1]}}
+            tensors.append({"name": made, "shape": [16, width], "dtype": "int8"})
+            ops.append({"name": f"{made}:op", "inputs": [source], "outputs": [made], "loops": [loop]})
+            ops[-1] |= {"cost": 16.0 * width, "recompute": recompute}
+    return {"tensors": tensors, "ops": ops, "outputs": [tensors[-1]["name"]]}

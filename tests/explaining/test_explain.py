@@ -21,6 +21,7 @@ from torch import Tensor, nn
 import memplan
 from builders import models
 from builders.graphs import W, X, graph, op, tensor
+from builders.looped import wide_blocks
 from builders.paths import DATA, ROOT
 from builders.strategies import BOUNDED, bounded, graph_dicts, relation_graphs, shaped_problems
 from memplan.explaining.explanation import Advice, Explanation
@@ -764,3 +765,21 @@ def test_the_document_shows_real_output() -> None:
         assert block + end in real + "\n\n"
     for rule in RULES:
         assert f'"{rule}"' in text
+
+
+def test_it_says_what_pieces_would_bring() -> None:
+    source = wide_blocks(1)
+    plan = memplan.plan(source)
+    e = plan.explain()
+    (advice,) = [a for a in e.advice if a.kind == "split"]
+    assert advice.names == ("wide0", "window0")
+    applied = e.apply("split")
+    assert applied.load == advice.load <= e.load / 2
+    assert [change.tensors for change in applied.changes] == [advice.names]
+    assert applied.added_cost > 0
+    assert e.load_step is not None
+    used = memplan.plan(applied.graph).problem.load_curve()[1]
+    assert e.load - advice.bytes <= max(used) == advice.load
+    assert any("ops in pieces, so that wide0, window0 are never whole" in text for text in e.sentences)
+    silent = {**source, "ops": [{name: op[name] for name in op if name != "loops"} for op in source["ops"]]}
+    assert not [a for a in memplan.plan(silent).explain().advice if a.kind == "split"]

@@ -55,6 +55,15 @@ def test_advice_takes_away_what_is_idle() -> None:
     assert used.explain().advice == ()
 
 
+def test_what_brings_next_to_nothing_is_not_said() -> None:
+    """Another tensor of 100,000 bytes makes 70 bytes a small part."""
+    held = example()
+    for heavy, count in ((10_000, 1), (100_000, 0)):
+        size = [100, 50, 70, heavy]
+        problem = memplan.Problem(size, held.problem.first, held.problem.last, names=held.problem.names)
+        assert len(replace(held, problem=problem).explain().advice) == count
+
+
 def test_as_text_and_json(tmp_path: Path) -> None:
     found = example().explain()
     text = " ".join(str(found).split())

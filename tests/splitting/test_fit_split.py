@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 import memplan
+from builders.looped import wide_blocks
 from builders.mobilenet import mobilenet_v2
 
 
@@ -35,10 +37,58 @@ def test_the_least_is_lower_and_says_what_it_is_made_of() -> None:
     assert "split" in str(plan.fitting)
 
 
+def multiplications(plan: memplan.Plan) -> float:
+    return sum(op.cost or 0 for op in plan.graph.ops if op.type != "memplan.keep")
+
+
+def test_rows_are_made_again_where_nothing_else_helps() -> None:
+    net = wide_blocks()
+    with pytest.raises(memplan.InfeasibleError, match="in pieces, the least load found is 746"):
+        memplan.fit(net, 600, allow=("split",))
+    plan = memplan.fit(net, 600, allow=("split", "recompute"))
+    assert plan.peak <= 600
+    (change,) = (change for change in plan.changes if change.kind == "split")
+    assert set(change.again) == {"wide0:op", "wide1:op"}
+    assert "and 2 ops make rows again" in change.why
+    assert multiplications(plan) > sum(op["cost"] for op in net["ops"])
+    assert plan.added_cost == pytest.approx(sum(change.cost for change in plan.changes))
+    with pytest.raises(memplan.InfeasibleError):
+        memplan.fit(wide_blocks(recompute=False), 600, allow=("split", "recompute"))
+
+
+def test_ops_one_after_another_make_rows_again_together() -> None:
+    net = wide_blocks(act=True)
+    kept = memplan.fit(net, "least", allow=("split",)).peak
+    plan = memplan.fit(net, int(0.95 * kept), allow=("split", "recompute"))
+    (change,) = (change for change in plan.changes if change.kind == "split")
+    assert {"wide0:op", "act0:op"} <= set(change.again)
+
+
+@pytest.mark.parametrize(("cost", "again"), [(0.0, True), (1e6, False)])
+def test_rows_are_kept_or_made_again_as_costs_less(cost: float, again: bool) -> None:
+    net = wide_blocks(1)
+    net["ops"] = [{**op, "cost": cost} for op in net["ops"]]
+    plan = memplan.fit(net, 450, allow=("split", "recompute"))
+    (change,) = plan.changes
+    assert bool(change.again) is again
+    assert bool(change.kept) is not again
+    assert multiplications(plan) == pytest.approx(3 * cost)
+
+
 def test_a_plan_with_pieces_is_saved_and_read(tmp_path: Path) -> None:
-    plan = memplan.fit(mobilenet_v2(96, 0.35), "30%", allow=("split",))
+    plan = memplan.fit(wide_blocks(), 600, allow=("split", "recompute"))
+    assert any(change.again for change in plan.changes)
     plan.to_json(tmp_path / "plan.json")
     assert memplan.read_plan(tmp_path / "plan.json").changes == plan.changes
+
+
+def test_a_plan_with_pieces_is_pickled() -> None:
+    plan = memplan.fit(mobilenet_v2(96, 0.35), "30%", allow=("split",))
+    again = pickle.loads(pickle.dumps(plan)).fitting.pieces
+    assert again.graph == plan.fitting.pieces.graph
+    same = [(p.does, p.of, p.loop, p.iterations, p.reads, p.writes) for p in plan.fitting.pieces.does]
+    assert [(p.does, p.of, p.loop, p.iterations, p.reads, p.writes) for p in again.does] == same
+    assert {p.does for p in again.does} == {"whole", "part", "keep"}
 
 
 def test_a_call_has_a_price() -> None:
@@ -62,11 +112,58 @@ def test_no_pieces_below_the_floor() -> None:
         memplan.fit(net, 13_000, allow=("split",))
 
 
-def test_networks_of_torch_are_split_and_do_not_run_yet() -> None:
+def test_a_curve_with_splits() -> None:
+    net = mobilenet_v2(96, 0.35)
+    seen: list[memplan.ParetoPoint] = []
+    curve = memplan.pareto(net, ["100%", "40%", "20%", 1000], allow=("split",), max_pieces=64, on_point=seen.append)
+    whole, *pieces, none = curve
+    assert (whole.added_cost, none.plan, none.proven) == (0, None, True)
+    assert "while an op runs one iteration" in none.why
+    costs = [point.added_cost for point in curve if point.plan is not None]
+    assert costs == sorted(costs)
+    assert curve.cost == sum(op["cost"] for op in net["ops"])
+    for point in pieces:
+        assert point.plan is not None
+        assert point.plan.peak <= point.capacity
+        assert point.cost_bound == 0
+        splits = [change for change in point.plan.changes if change.kind == "split"]
+        assert splits
+        assert max(change.pieces for change in splits) <= 64
+    dear = memplan.pareto(net, ["40%"], allow=("split",), call=1000).points[0]
+    assert dear.added_cost > next(point for point in seen if point.capacity == dear.capacity).added_cost
+    by_default = memplan.pareto(net, allow=("split",), time_limit=1)
+    assert len(by_default) == 8
+    assert all(point.plan is not None for point in by_default)
+
+
+def test_a_region_may_be_the_whole_network() -> None:
+    """No region of a few ops is lower than the whole: every tensor between is alive with another of its size."""
+
+    def op(name: str, *sources: str) -> dict[str, object]:
+        sources = tuple(dict.fromkeys(sources))
+        reads = {source: [0, 1, 1, 0] for source in sources}
+        loop = {"extent": 16, "reads": reads, "writes": {name: [0, 1]}}
+        return {"name": f"{name}:op", "type": "f", "inputs": [*sources], "outputs": [name], "loops": [loop]}
+
+    count = 24  # as the two halves of a U-Net: what is made early is read late
+    down = [op(f"d{k}", f"d{k - 1}" if k else "x") for k in range(count)]
+    up = [op(f"u{k}", f"u{k + 1}" if k + 1 < count else f"d{count - 1}", f"d{k}") for k in reversed(range(count))]
+    names = ["x", *(f"d{k}" for k in range(count)), *(f"u{k}" for k in range(count))]
+    tensors = [{"name": name, "shape": [16, 1000], "dtype": "int8"} for name in names]
+    tensors[0]["kind"] = "input"
+    net = {"tensors": tensors, "ops": [*down, *up], "outputs": ["u0"]}
+    plan = memplan.fit(net, "least", allow=("split",))
+    assert plan.changes[0].pieces == 16
+    assert plan.peak == 16_000 + (count + 1) * 1000  # what the caller gets, and a row of each that is read late
+
+
+def test_rows_that_are_made_again_run() -> None:
     torch = pytest.importorskip("torch")
-    model = torch.nn.Sequential(torch.nn.Linear(16, 256), torch.nn.GELU(), torch.nn.Linear(256, 16))
-    x = torch.randn(64, 16)
-    plan = memplan.fit(model, "25%", allow=("split",), args=(x,))
-    assert plan.peak <= 0.25 * memplan.plan(model, args=(x,)).peak
-    with pytest.raises(memplan.UnsupportedError, match="the plan has ops in pieces, which"):
-        plan.run(x)
+    wide, narrow = torch.nn.Conv2d(4, 32, 1), torch.nn.Conv2d(32, 4, 1)
+    model = torch.nn.Sequential(wide, torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3, padding=1, groups=32), narrow).eval()
+    x = torch.randn(1, 4, 16, 16)
+    free = {op.name: 0.0 for op in memplan.plan(model, args=(x,)).graph.ops}
+    plan = memplan.fit(model, "40%", allow=("split", "recompute"), args=(x,), cost=free)
+    assert any(change.again for change in plan.changes)
+    with torch.no_grad():
+        torch.testing.assert_close(plan.run(x, check=True).outputs, model(x))

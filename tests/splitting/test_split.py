@@ -59,6 +59,23 @@ def test_rows_may_be_made_again_instead() -> None:
     assert run_pieces(graph, split)["y"] == run_whole(graph, dict.fromkeys(("t1:op", "t2:op", "y:op"), 0))["y"]
 
 
+def test_a_view_whose_source_is_made_elsewhere_is_refused() -> None:
+    tensors = [{"name": name, "shape": [8, 10], "dtype": "int8"} for name in ("x", "a", "b", "c", "y")]
+    tensors[0]["kind"] = "input"
+    rows = {"extent": 8, "reads": {"b": [0, 1, 1, 0]}, "writes": {"c": [0, 1]}}
+    view = {"type": "view", "alias": [{"output": "b", "input": "a", "offset": 0}]}
+    again = {"type": "view", "alias": [{"output": "c", "input": "a", "offset": 0}], "loops": [rows]}
+    ops = [
+        conv("a", "x"),
+        {"name": "b:op", "inputs": ["a"], "outputs": ["b"], **view},
+        {"name": "c:op", "inputs": ["b", "a"], "outputs": ["c"], **again},
+        conv("y", "c"),
+    ]
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["y"]})
+    with pytest.raises(memplan.GraphError, match="is a view of 'b', and the region makes the bytes of that by rows"):
+        _core.split(graph, [([(0, 0, False), (2, 0, False), (3, 0, False)], 4)])
+
+
 def split_unless_refused(graph: _core.Graph, region: list[tuple[int, int, bool]], pieces: int) -> Any:
     """None if the region is one that cannot be split; all other errors are faults."""
     try:

@@ -18,6 +18,7 @@ struct SplitOptions {
   std::optional<Bytes> capacity = {};     // no value: as little as is found
   double call = 0;                        // the cost of a call of a kernel
   Index max_pieces = 1024;                // of a region
+  bool again = false;                     // whether rows that are read again may be made again, and not kept
   std::int64_t work = 3'000'000;          // of the search: ops of graphs that it looks at
   std::optional<double> time_limit = {};  // seconds
   std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
@@ -31,6 +32,7 @@ struct SplitChange {
   Bytes bytes = 0;  // of these tensors, whole
   Bytes kept = 0;   // rows that are moved within their buffers
   double cost = 0;
+  std::vector<std::string> again;  // ops that make rows again
 };
 
 struct FoundSplit {
@@ -48,13 +50,17 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
                       const SplitOptions& options);
 
 // A bound of the load, however ops are split, ordered and run again: while an op runs one iteration of a loop, the rows
-// that this iteration reads and writes are there together. Ops without loops count whole. Scratch does not count.
+// that this iteration reads and writes are there together. Of all iterations that make something that is needed, the one
+// that needs most counts, along the loop that needs least. Ops without loops count whole. Scratch does not count.
 Bytes split_floor(const Graph& graph, const StorageOptions& storage);
 
 struct SplitPlan {
   FittedPlan fitted;  // `load_bound` is that of split_floor; nothing is proven of the cost, so `cost_bound` is 0
   std::vector<SplitChange> splits;
-  std::vector<Piece> pieces;  // per op of the graph before ops were added that run again; empty if nothing is split
+  std::shared_ptr<const Graph>
+      whole;  // the graph that was split, in the order in which its ops were; none if it was not
+  std::shared_ptr<const Graph> split;  // the same in pieces, before ops were added that run again, or moves
+  std::vector<Piece> pieces;           // per op of `split`
 };
 
 // A plan within the capacity of `split`, or as low as is found, at the least added cost that is found. `others`: tensors

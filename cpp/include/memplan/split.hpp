@@ -17,6 +17,7 @@
 //   - What leaves the region is written, part by part, into the whole tensor.
 //   - What adds up is added in place.
 //   - Views are made anew in each step, over what there is of their bytes.
+//   - What is made early is made before the first step, and every piece reads it.
 //
 // The result is an ordinary graph in which later versions of a buffer overwrite earlier ones.
 //
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "memplan/again.hpp"
+#include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 
 namespace memplan {
@@ -73,8 +75,13 @@ struct SplitGraph {
   Bytes kept_bytes = 0;          // that are moved to the front of buffers, together
 };
 
+// A region that cannot run in pieces; the message names op and tensor.
+struct RegionError : GraphError {
+  using GraphError::GraphError;
+};
+
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run
-// before it or after it. Throws GraphError, naming op and tensor, for a region that cannot be split so: an op without
+// before it or after it. Throws GraphError for what is no region, RegionError for one that cannot be split so: an op without
 // that loop, one that reads whole what the region makes by parts or along other axes, one that overwrites its input, a
 // tensor without bytes for each row, or an op outside that is needed in the middle; UnsupportedError for graphs with
 // several streams, branches or a layout.

@@ -79,9 +79,48 @@ bool Growth::grow() {
     tried_.insert(*root);
     const std::size_t before = loops_.size();
     if (!take_in(*root)) reach_beyond(*root);
-    if (loops_.size() > before) return true;
+    if (loops_.size() == before) continue;
+    close();
+    return true;
   }
   return false;
+}
+
+// A region with an op in its middle that is no member cannot be split. Nothing changes if one of these goes along no
+// loop of the others.
+void Growth::close() {
+  const Loops before = loops_;
+  for (const Index k : between()) {
+    const Op& op = links_.graph.op(k);
+    AxesOf fixed = inside_;
+    for (const auto* tensors : {&op.inputs, &op.outputs})
+      for (const Index t : *tensors)
+        if (const auto axes = axes_by_members(t)) fixed[t] = *axes;
+    const auto loop = loop_for(k, fixed);
+    if (!loop) {
+      loops_ = before;
+      return;
+    }
+    loops_[k] = *loop;
+  }
+}
+
+// Ops that are no members, but follow one and come before one; ascending.
+std::vector<Index> Growth::between() const {
+  const auto ops = links_.graph.ops().size();
+  std::vector<bool> follows(ops, false), leads(ops, false);
+  const auto marks = [&](Index k, const std::vector<bool>& mark) { return mark[at(k)] || loops_.contains(k); };
+  for (Index k = 0; k < links_.graph.op_count(); ++k)
+    for (const Index t : links_.graph.op(k).inputs)
+      if (const Index maker = links_.maker[at(t)]; maker != kNone && marks(maker, follows)) follows[at(k)] = true;
+  for (Index k = links_.graph.op_count(); k-- > 0;)
+    for (const Index t : links_.graph.op(k).outputs)
+      for (const Index reader : links_.readers[at(t)])
+        if (marks(reader, leads)) leads[at(k)] = true;
+  std::vector<Index> found;
+  for (Index k = 0; k < links_.graph.op_count(); ++k)
+    if (follows[at(k)] && leads[at(k)] && !loops_.contains(k)) found.push_back(k);
+  return found;
 }
 
 // The largest root that members go along, and that has not been tried.

@@ -33,7 +33,7 @@ class Growth {
  public:
   Growth(const Links& links, Index op, Index loop);
 
-  // Takes in the largest tensor that it can; false if there is none.
+  // Takes in the largest tensor that it can, and all ops between members if these go along; false if there is none.
   bool grow();
   Region region(Index pieces) const;
   std::int64_t longest() const;  // extent of a loop
@@ -46,6 +46,8 @@ class Growth {
   std::optional<Index> edge() const;
   bool take_in(Index root);
   void reach_beyond(Index root);
+  void close();
+  std::vector<Index> between() const;
   std::optional<Index> loop_for(Index op, const AxesOf& fixed) const;
   std::optional<Axes> axes_by_members(Index tensor) const;
 

@@ -4,8 +4,8 @@
 #include <queue>
 #include <utility>
 
-#include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "memplan/split.hpp"
 
 namespace memplan {
 
@@ -45,9 +45,9 @@ std::vector<Index> order_with_regions(const Graph& graph, const std::vector<Inde
   if (order.size() == count) return order;
   for (Index k = 0; k < ops; ++k)
     if (region_of[at(k)] == kNone && waiting[at(k)] > 0)
-      throw GraphError("op " + quoted(graph.op(k).name) +
-                       " needs what a region makes, and makes what the same region or another needs");
-  throw GraphError("regions need each other");
+      throw RegionError("op " + quoted(graph.op(k).name) +
+                        " needs what a region makes, and makes what the same region or another needs");
+  throw RegionError("regions need each other");
 }
 
 }  // namespace memplan

@@ -27,6 +27,26 @@ std::int64_t MadeByRows::needed_from(Index visit) const {
   return next == read.end() ? kMaxBytes : from[at(next - read.begin())];
 }
 
+RowRange MadeByRows::written_at(Index visit) const { return written_from(visit)->rows; }
+
+std::vector<RowsAt>::const_iterator MadeByRows::written_from(Index visit) const {
+  return std::lower_bound(written.begin(), written.end(), visit,
+                          [](const RowsAt& one, Index before) { return one.visit < before; });
+}
+
+std::int64_t MadeByRows::first_held(Index visit) const { return std::min(written_at(visit).begin, needed_from(visit)); }
+
+std::int64_t MadeByRows::room_from(Index visit) const {
+  std::int64_t most = 0, end = -1;
+  for (auto next = written_from(visit); next != written.end(); ++next) {
+    const std::int64_t begin = first_held(next->visit);
+    if (end >= 0 && begin >= end) break;
+    most = std::max(most, next->rows.end - begin);
+    end = next->rows.end;
+  }
+  return most;
+}
+
 RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph_), region(region_) {
   const std::size_t count = region.ops.size();
   if (region.pieces < 1) throw GraphError("pieces of a region must be >= 1, got " + std::to_string(region.pieces));
@@ -61,7 +81,7 @@ std::int64_t RegionRows::row_of_view(std::size_t r, std::int64_t row) const {
 }
 
 void RegionRows::refuse(std::size_t r, const std::string& why) const {
-  throw GraphError("op " + quoted(op(r).name) + " cannot be split: it " + why);
+  throw RegionError("op " + quoted(op(r).name) + " cannot be split: it " + why);
 }
 
 void RegionRows::check_op(std::size_t r) {
@@ -100,6 +120,10 @@ void RegionRows::check_op(std::size_t r) {
   is_view[r] = !op.aliases.empty();
   is_before[r] = is_view[r] && !reads_made;
   if (!is_view[r]) return;
+  for (const LoopRead& read : loop.reads)
+    if (reads_made && !made.contains(op.inputs[at(read.input)]))
+      refuse(r, "is a view of " + quoted(graph.tensor(op.inputs[at(read.input)]).name) +
+                    ", and the region makes the bytes of that by rows, but not that");
   const bool plain =
       op.aliases.size() == op.outputs.size() && loop.reads.size() == 1 && loop.sums.empty() && loop.early.empty();
   if (!plain || loop.reads.front().per != 1 || loop.reads.front().window != loop.reads.front().step)
@@ -232,13 +256,25 @@ void RegionRows::pull(Index t, RowRange rows) {
   visit(r, iterations);
 }
 
-// Whether what the last visit made is still there, and enough.
+// Whether it reads what the other makes, or a view of it.
+bool RegionRows::reads_from(std::size_t reader, std::size_t maker) const {
+  return std::any_of(op(reader).inputs.begin(), op(reader).inputs.end(), [&](Index t) {
+    const auto view = root.find(t);
+    const auto found = made.find(view == root.end() ? t : view->second);
+    return found != made.end() && at(found->second.maker) == maker;
+  });
+}
+
+// Whether what the last visit made is still there, and enough. Of rows that are made again, only those are still there
+// that nobody but their readers has run after: to keep them for longer takes their bytes.
 bool RegionRows::is_there(std::size_t r, RowRange iterations) const {
   const Index last = last_visit_[r];
   if (last == kNone) return false;
   const RowRange& made_last = visits[at(last)].iterations;
   if (iterations.begin < made_last.begin || iterations.end > made_last.end) return false;
-  if (!is_view[r]) return true;
+  if (!is_view[r])
+    return std::all_of(visits.begin() + last + 1, visits.end(),
+                       [&](const Visit& visit) { return reads_from(at(visit.op), r); });
   const Index base = op(r).inputs[at(loop(r).reads.front().input)];
   return last_visit_[at(made.at(base).maker)] < last;
 }

@@ -38,6 +38,15 @@ struct MadeByRows {
 
   // The first row that is read at this visit or later; the largest int64 if none is.
   std::int64_t needed_from(Index visit) const;
+  // The rows that a visit writes.
+  RowRange written_at(Index visit) const;
+  // Of these and of what was written before, the first row that is still needed.
+  std::int64_t first_held(Index visit) const;
+  // Rows for which a buffer has to have room from a visit on, as long as some are kept from each visit to the next.
+  std::int64_t room_from(Index visit) const;
+
+ private:
+  std::vector<RowsAt>::const_iterator written_from(Index visit) const;
 };
 
 struct Visit {
@@ -74,6 +83,7 @@ class RegionRows {
   void visit(std::size_t r, RowRange iterations);
   void pull(std::size_t r, RowRange iterations);
   void pull(Index t, RowRange rows);
+  bool reads_from(std::size_t reader, std::size_t maker) const;
   bool is_there(std::size_t r, RowRange iterations) const;
   [[noreturn]] void refuse(std::size_t r, const std::string& why) const;
 

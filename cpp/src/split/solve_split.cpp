@@ -17,22 +17,6 @@ namespace memplan {
 
 namespace {
 
-constexpr int kLowerings = 10;  // capacities that are tried for the least load
-
-// As low as is found, but not lower than `capacity`: between what is reached and what is not, targets are halved. A
-// low target from the beginning would take regions that lead nowhere.
-SplitState lowered(SplitSearch& search, SplitState state, Bytes capacity) {
-  Bytes refused = capacity - 1;
-  for (int round = 0; round < kLowerings && !search.ended() && state.load > capacity; ++round) {
-    if (state.load - refused <= state.load / 100) break;
-    const Bytes target = std::max(capacity, refused + (state.load - refused) / 2);
-    SplitState next = search.descend(state, target);
-    if (next.load < state.load) state = std::move(next);
-    if (state.load > target) refused = target;
-  }
-  return state;
-}
-
 // Per region, what it does; views cost no call.
 std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFacts>& facts, const SplitState& state,
                                     const std::vector<OpFacts>& split_facts, double call) {
@@ -45,6 +29,7 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
       const Op& op = graph.op(one.op);
       region_of[at(one.op)] = static_cast<Index>(changes.size());
       change.ops.push_back(op.name);
+      if (one.again) change.again.push_back(op.name);
       change.cost -= facts[at(one.op)].cost + (op.aliases.empty() ? call : 0);
       if (!op.aliases.empty()) continue;
       for (const Index t : op.outputs)
@@ -79,25 +64,14 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
   limits.time_limit = options.time_limit;
   limits.stop = options.stop;
   const Deadline deadline(limits);
-  SplitSearch search(graph, storage, options.max_pieces, options.work, deadline);
-  SplitState state = search.whole();
-  if (options.capacity) {
-    SplitState direct = search.descend(state, *options.capacity);
-    state = direct.load <= *options.capacity ? std::move(direct) : lowered(search, std::move(state), *options.capacity);
-    if (direct.load < state.load) state = std::move(direct);
-    if (state.load > *options.capacity) {
-      SplitState least = lowered(search, search.whole(), 0);
-      if (least.load < state.load) state = std::move(least);
-    }
-  } else {
-    state = lowered(search, std::move(state), 0);
-  }
-  const Bytes enough = std::max(state.load, options.capacity.value_or(0));
-  state = search.with_less(std::move(state), enough);
+  SplitSearch search(graph, storage, {facts, options.call, options.max_pieces}, options.work, deadline);
+  const Bytes capacity = options.capacity.value_or(0);
+  SplitState state = search.reached(capacity, options.again);
+  state = search.with_less(std::move(state), std::max(state.judged.load, capacity), options.again);
   FoundSplit found;
   found.facts = facts_of(*state.split, graph, facts);
   found.changes = changes_of(graph, facts, state, found.facts, options.call);
-  found.load = state.load;
+  found.load = state.judged.load;
   for (const SplitChange& change : found.changes) found.added_cost += change.cost;
   found.pieces = state.split->pieces;
   found.graph = std::shared_ptr<const Graph>(state.split, &state.split->graph);
@@ -151,7 +125,7 @@ class SplitSolver {
     };
     const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
     if (others_ || reorder || enough)
-      consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}}; });
+      consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}; });
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
       consider([&] { return in_pieces(); });
       if (reorder) {
@@ -201,7 +175,7 @@ class SplitSolver {
       FoundSplit found = find_split(*graph_, facts_, storage_, options);
       least_load_ = std::min(least_load_, found.load);
       try {
-        SplitPlan plan{fitted(found.graph, found.facts, false, 1), found.changes, found.pieces};
+        SplitPlan plan{fitted(found.graph, found.facts, false, 1), found.changes, graph_, found.graph, found.pieces};
         plan.fitted.added_cost += found.added_cost;
         plan.fitted.reordered = plan.fitted.reordered || reordered_;
         return plan;

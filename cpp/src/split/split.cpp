@@ -145,7 +145,7 @@ class Splitter {
       const std::size_t o = at(std::find(op.outputs.begin(), op.outputs.end(), view.output) - op.outputs.begin());
       const Index root = rows.root.at(view.output);
       if (!held_.contains(root))
-        throw GraphError("op " + quoted(op.name) + " cannot be split: it views no row in a step");
+        throw RegionError("op " + quoted(op.name) + " cannot be split: it views no row in a step");
       const Held& bytes = held_.at(root);
       const Held& base = held_.at(op.inputs[at(rows.loop(r).reads.front().input)]);
       Tensor tensor = graph_.tensor(view.output);
@@ -159,7 +159,7 @@ class Splitter {
       if (std::find(spec.inputs.begin(), spec.inputs.end(), spec.aliases.back().input) == spec.inputs.end())
         spec.inputs.push_back(spec.aliases.back().input);
       const MadeByRows& made = rows.made.at(view.output);
-      piece.writes[o] = {held.tensor, false, made.axes, written_at(made, v), held.base};
+      piece.writes[o] = {held.tensor, false, made.axes, made.written_at(v), held.base};
       held_[view.output] = held;
     }
     add(std::move(spec), std::move(piece));
@@ -178,6 +178,8 @@ class Splitter {
     for (const Index k : op.after) spec.after.push_back(graph_.op(k).name);
     rename_after(spec);
     read_inputs(rows, r, iterations, spec, piece);
+    for (const EarlyOutput& early : rows.loop(r).early)
+      spec.inputs.push_back(graph_.tensor(op.outputs[at(early.output)]).name);
     for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, spec, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), spec, piece);
     may_write_over(rows, r, spec, piece);
@@ -227,18 +229,6 @@ class Splitter {
     }
   }
 
-  static auto written_from(const MadeByRows& made, Index v) {
-    return std::lower_bound(made.written.begin(), made.written.end(), v,
-                            [](const RowsAt& one, Index visit) { return one.visit < visit; });
-  }
-
-  static RowRange written_at(const MadeByRows& made, Index v) { return written_from(made, v)->rows; }
-
-  // The first row that is still needed of what a visit writes and of what was written before.
-  static std::int64_t needed_from(const MadeByRows& made, Index v) {
-    return std::min(written_at(made, v).begin, made.needed_from(v));
-  }
-
   // A buffer for the rows that a visit writes, with those that are kept in front of them.
   void make_room(const RegionRows& rows, std::size_t r, Index t, Index v) {
     const MadeByRows& made = rows.made.at(t);
@@ -247,36 +237,23 @@ class Splitter {
       if (found == held_.end()) held_[t] = {kNone, 0, made.rows, 0, 0};
       return;
     }
-    const RowRange written = written_at(made, v);
+    const RowRange written = made.written_at(v);
     if (rows.region.ops[r].again) {
       held_[t] = {kNone, written.begin, written.size(), 0, 0};
       return;
     }
-    const std::int64_t from = needed_from(made, v);
+    const std::int64_t from = made.first_held(v);
     if (found == held_.end() || from >= found->second.end) {
-      held_[t] = {kNone, from, capacity_from(made, v), 0, 0};
+      held_[t] = {kNone, from, made.room_from(v), 0, 0};
       return;
     }
     if (written.end - found->second.base > found->second.capacity) keep_rows(rows, r, t, from, v);
   }
 
-  // Rows for which a buffer has to have room from a visit on, as long as some are kept from each visit to the next.
-  static std::int64_t capacity_from(const MadeByRows& made, Index v) {
-    std::int64_t most = 0, end = -1;
-    for (auto next = written_from(made, v); next != made.written.end(); ++next) {
-      const RowsAt& one = *next;
-      const std::int64_t from = needed_from(made, one.visit);
-      if (end >= 0 && from >= end) break;
-      most = std::max(most, one.rows.end - from);
-      end = one.rows.end;
-    }
-    return most;
-  }
-
   void keep_rows(const RegionRows& rows, std::size_t r, Index t, std::int64_t from, Index v) {
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
-    const RowRange kept{from, written_at(made, v).begin};
+    const RowRange kept{from, made.written_at(v).begin};
     const Bytes bytes = kept.size() * (graph_.tensor(t).bytes / made.rows);
     OpSpec spec;
     Piece piece = part_of(rows, r, Piece::Does::keep, {});
@@ -318,9 +295,9 @@ class Splitter {
     overwrite(held.tensor, now, spec);
     spec.outputs[output] = spec_.tensors[at(now)].name;
     held.tensor = now;
-    held.end = written_at(made, v).end;
+    held.end = made.written_at(v).end;
     ++held.version;
-    piece.writes[output] = {now, false, made.axes, written_at(made, v), held.base};
+    piece.writes[output] = {now, false, made.axes, made.written_at(v), held.base};
   }
 
   static void replace_axes(std::vector<std::int64_t>& shape, const Axes& axes, std::int64_t rows) {

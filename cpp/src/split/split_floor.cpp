@@ -2,62 +2,93 @@
 
 #include "memplan/solve_split.hpp"
 #include "split/growth.hpp"
+#include "split/needed_rows.hpp"
 
 namespace memplan {
 
-Bytes split_floor(const Graph& graph, const StorageOptions& storage) {
-  const Links links(graph);
-  std::vector<bool> placed(graph.tensors().size());
-  for (Index t = 0; t < graph.tensor_count(); ++t) {
-    const Index root = links.root[at(t)];
-    placed[at(t)] = storage.place.contains(graph.tensor(root).kind) &&
-                    (!links.stays[at(root)] || storage.place.contains(TensorKind::output));
+namespace {
+
+class SplitFloor {
+ public:
+  SplitFloor(const Graph& graph, const StorageOptions& storage) : links_(graph), needed_(links_) {
+    for (Index t = 0; t < graph.tensor_count(); ++t) {
+      const Index root = links_.root[at(t)];
+      const bool placed = storage.place.contains(graph.tensor(root).kind) &&
+                          (!links_.stays[at(root)] || storage.place.contains(TensorKind::output));
+      bytes_.push_back(placed ? graph.tensor(t).bytes : 0);
+    }
   }
-  const auto bytes = [&](Index t) { return placed[at(t)] ? graph.tensor(t).bytes : 0; };
-  const auto rows = [&](Index t, const Axes& axes, const RowRange& some) {
-    const std::int64_t all = rows_of(graph.tensor(t), axes);
-    return all == 0 ? 0 : bytes(t) / all * some.size();
-  };
-  Bytes floor = 0;
-  for (const Op& op : graph.ops()) {
-    if (!op.aliases.empty() || !op.overwrites.empty() || !op.concats.empty() || !op.slices.empty()) continue;
-    const auto together = [&](const Loop* loop) {
-      Bytes in = 0, out = 0;
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        const Index t = op.inputs[i];
-        const bool twice = std::any_of(op.inputs.begin(), op.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                                       [&](Index u) { return links.root[at(u)] == links.root[at(t)]; });
-        if (twice) continue;
-        Bytes some = bytes(t);
-        // Of what is read by several names, or through a view, not all may be needed at once.
-        bool several = links.root[at(t)] != t;
-        for (std::size_t j = i + 1; j < op.inputs.size(); ++j)
-          several = several || links.root[at(op.inputs[j])] == links.root[at(t)];
-        if (loop != nullptr) {
-          for (const LoopRead& read : loop->reads)
-            if (at(read.input) == i)
-              some = rows(t, read.axes, rows_read(read, {0, 1}, rows_of(graph.tensor(t), read.axes)));
-          if (several) some = 0;
-        }
-        in += some;
+
+  Bytes run() const {
+    Bytes floor = 0;
+    for (Index k = 0; k < links_.graph.op_count(); ++k) {
+      const Op& op = links_.graph.op(k);
+      if (!op.aliases.empty() || !op.overwrites.empty() || !op.concats.empty() || !op.slices.empty()) continue;
+      if (!needed_.runs(k)) continue;
+      Bytes least = whole(op);
+      for (std::size_t l = 0; l < op.loops.size(); ++l) {
+        Bytes most = 0;
+        const std::vector<bool>& runs = needed_.iterations(k, l);
+        for (std::size_t i = 0; i < runs.size(); ++i)
+          if (runs[i]) most = std::max(most, during(op, op.loops[l], static_cast<std::int64_t>(i)));
+        least = std::min(least, most);
       }
-      for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-        Bytes some = bytes(op.outputs[o]);
-        if (loop != nullptr)
-          for (const EarlyOutput& early : loop->early)
-            if (at(early.output) == o) some = 0;
-        if (loop != nullptr)
-          for (const LoopWrite& write : loop->writes)
-            if (at(write.output) == o) some = rows(op.outputs[o], write.axes, {0, 1});
-        out += some;
-      }
-      return op.inplace.empty() ? in + out : std::max(in, out);
-    };
-    Bytes least = together(nullptr);
-    for (const Loop& loop : op.loops) least = std::min(least, together(&loop));
-    floor = std::max(floor, least);
+      floor = std::max(floor, least);
+    }
+    return floor;
   }
-  return floor;
-}
+
+ private:
+  Bytes some_of(Index t, const Axes& axes, const RowRange& rows) const {
+    const std::int64_t all = rows_of(links_.graph.tensor(t), axes);
+    return all == 0 ? 0 : bytes_[at(t)] / all * rows.size();
+  }
+
+  // Of what is read by several names, or through a view, not all may be needed at once.
+  bool has_other_names(const Op& op, Index t) const {
+    const auto same = [&](Index u) { return links_.root[at(u)] == links_.root[at(t)]; };
+    return links_.root[at(t)] != t || std::count_if(op.inputs.begin(), op.inputs.end(), same) > 1;
+  }
+
+  Bytes whole(const Op& op) const {
+    Bytes in = 0, out = 0;
+    std::vector<Index> roots;
+    for (const Index t : op.inputs) {
+      if (std::find(roots.begin(), roots.end(), links_.root[at(t)]) != roots.end()) continue;
+      roots.push_back(links_.root[at(t)]);
+      in += bytes_[at(t)];
+    }
+    for (const Index t : op.outputs) out += bytes_[at(t)];
+    return op.inplace.empty() ? in + out : std::max(in, out);
+  }
+
+  Bytes during(const Op& op, const Loop& loop, std::int64_t iteration) const {
+    const RowRange now{iteration, iteration + 1};
+    Bytes in = 0, out = 0;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const Index t = op.inputs[i];
+      if (has_other_names(op, t)) continue;
+      Bytes some = bytes_[at(t)];
+      for (const LoopRead& read : loop.reads)
+        if (at(read.input) == i)
+          some = some_of(t, read.axes, rows_read(read, now, rows_of(links_.graph.tensor(t), read.axes)));
+      in += some;
+    }
+    for (const Index o : loop.sums) out += bytes_[at(op.outputs[at(o)])];
+    for (const LoopWrite& write : loop.writes) {
+      const Index t = op.outputs[at(write.output)];
+      out += some_of(t, write.axes, rows_written(write, now, rows_of(links_.graph.tensor(t), write.axes)));
+    }
+    return op.inplace.empty() ? in + out : std::max(in, out);
+  }
+
+  Links links_;
+  NeededRows needed_;
+  std::vector<Bytes> bytes_;  // per tensor; 0 for those that are not placed
+};
+
+}  // namespace
+
+Bytes split_floor(const Graph& graph, const StorageOptions& storage) { return SplitFloor(graph, storage).run(); }
 
 }  // namespace memplan

@@ -1,13 +1,8 @@
 #include "split/split_search.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
-
-#include "memplan/bounds.hpp"
-#include "memplan/buffers.hpp"
-#include "memplan/errors.hpp"
 
 namespace memplan {
 
@@ -16,21 +11,19 @@ namespace {
 constexpr Index kFirstPieces = 16;       // in which a region is split while it grows
 constexpr int kFruitless = 10;           // tensors that a region takes in without being better, until it stops growing
 constexpr std::size_t kSeedTensors = 2;  // whose ops a region grows from, besides the op itself
-constexpr std::int64_t kPartOfLess = 3;  // of the work, to do with less
+constexpr std::int64_t kPartOfMore = 3;  // of the work, to make rows again, and to do with less
 constexpr int kHardOps = 4;              // ops whose need no region lowers, until the search ends
-
-Bytes above(const std::vector<Bytes>& needs, Bytes capacity) {
-  Bytes sum = 0;
-  for (const Bytes need : needs) sum = saturated_add(sum, std::max<Bytes>(0, need - capacity));
-  return sum;
-}
-
-std::size_t op_count(const SplitState& state) { return state.split->pieces.size(); }
+constexpr std::size_t kMakers = 3;       // ops that make rows again together, one after another
+constexpr int kLowerings = 10;           // capacities that are tried for the least load
 
 // Fewer bytes above the capacity; among equals fewer ops.
-bool is_better(const SplitState& a, const SplitState& b, Bytes capacity) {
-  const Bytes x = above(a.needs, capacity), y = above(b.needs, capacity);
-  return x != y ? x < y : op_count(a) < op_count(b);
+bool is_better(const Judged& a, const Judged& b, Bytes capacity) {
+  const Bytes x = a.above(capacity), y = b.above(capacity);
+  return x != y ? x < y : a.ops < b.ops;
+}
+
+bool has(const Region& region, Index op) {
+  return std::any_of(region.ops.begin(), region.ops.end(), [&](const RegionOp& one) { return one.op == op; });
 }
 
 bool share_op(const Region& a, const Region& b) {
@@ -41,84 +34,31 @@ bool share_op(const Region& a, const Region& b) {
   });
 }
 
-// Of each step, the bytes that are alive.
-std::vector<Bytes> alive_at(const Problem& problem, Index steps) {
-  const LoadCurve curve = load_curve(problem);
-  std::vector<Bytes> alive(at(steps), 0);
-  for (std::size_t i = 0; i < curve.step.size(); ++i) {
-    const Step end = i + 1 < curve.step.size() ? curve.step[i + 1] : steps;
-    for (Step step = std::max<Step>(curve.step[i], 0); step < std::min<Step>(end, steps); ++step)
-      alive[at(step)] = curve.bytes[i];
-  }
-  return alive;
+std::vector<Region> without(const std::vector<Region>& regions, const Region& region) {
+  std::vector<Region> others;
+  for (const Region& other : regions)
+    if (!share_op(other, region)) others.push_back(other);
+  return others;
 }
 
 }  // namespace
 
-SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, Index max_pieces, std::int64_t work,
+SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, const SplitTerms& terms, std::int64_t work,
                          const Deadline& deadline)
-    : graph_(graph),
-      storage_(storage),
-      max_pieces_(max_pieces),
-      work_(work),
-      given_(work),
-      deadline_(deadline),
-      links_(graph) {}
+    : graph_(graph), terms_(terms), given_(work), deadline_(deadline), judge_(graph, storage, terms, work) {}
 
-SplitState SplitSearch::whole() const {
-  SplitSearch once(graph_, storage_, max_pieces_, 1, deadline_);
-  return *once.stated({});
-}
-
-std::optional<SplitState> SplitSearch::stated(std::vector<Region> regions) {
-  try {
-    auto made = std::make_shared<const SplitGraph>(memplan::split(graph_, regions));
-    const SplitGraph& split = *made;
-    const Buffers buffers = buffers_of(split.graph, storage_);
-    const Index steps = split.graph.op_count();
-    work_ -= steps;
-    const std::vector<Bytes> alive = alive_at(buffers.problem, steps);
-    std::vector<Bytes> needs(graph_.ops().size(), 0);
-    std::vector<Index> worst(graph_.ops().size(), kNone);  // per op: the step of its need
-    for (Index k = 0; k < steps; ++k) {
-      const Index of = split.pieces[at(k)].of;
-      if (worst[at(of)] != kNone && alive[at(k)] <= needs[at(of)]) continue;
-      needs[at(of)] = alive[at(k)];
-      worst[at(of)] = k;
-    }
-    const Bytes load = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
-    SplitState state{std::move(regions), made, std::move(needs), {}, load};
-    // Who is alive where the most is needed; only the highest ops are looked at.
-    state.at_most.resize(graph_.ops().size());
-    for (Index of = 0; of < graph_.op_count(); ++of) {
-      const Index step = worst[at(of)];
-      if (step == kNone || state.needs[at(of)] < load / 2) continue;
-      std::set<Index> seen;
-      for (Index t = 0; t < state.split->graph.tensor_count(); ++t) {
-        const Index b = buffers.buffer_of_tensor[at(t)];
-        if (b == kNone || buffers.problem.first()[at(b)] > step || buffers.problem.last()[at(b)] <= step) continue;
-        seen.insert(links_.root[at(state.split->tensor_of[at(t)])]);
-      }
-      std::vector<Index>& alive_there = state.at_most[at(of)];
-      alive_there.assign(seen.begin(), seen.end());
-      std::stable_sort(alive_there.begin(), alive_there.end(),
-                       [&](Index a, Index b) { return graph_.tensor(a).bytes > graph_.tensor(b).bytes; });
-    }
-    return state;
-  } catch (const GraphError&) {
-    work_ -= graph_.op_count();
-    return std::nullopt;
-  }
+SplitSearch::Found SplitSearch::judged(std::vector<Region> regions) {
+  std::sort(regions.begin(), regions.end(),
+            [](const Region& a, const Region& b) { return a.ops.front().op < b.ops.front().op; });
+  const Judged* judged = judge_.judged(regions);
+  return {std::move(regions), judged};
 }
 
 // With one more region, which takes the place of those that share an op with it.
-std::optional<SplitState> SplitSearch::with(const SplitState& state, const Region& region) {
-  std::vector<Region> regions;
-  for (const Region& other : state.regions) {
-    if (!share_op(other, region)) regions.push_back(other);
-  }
-  regions.push_back(region);
-  return stated(std::move(regions));
+SplitSearch::Found SplitSearch::with(const std::vector<Region>& regions, const Region& region) {
+  std::vector<Region> now = without(regions, region);
+  now.push_back(region);
+  return judged(std::move(now));
 }
 
 // Extents of loops, their halves, quarters and so on: then parts are equal.
@@ -126,97 +66,192 @@ std::vector<Index> SplitSearch::piece_counts(const Region& region) const {
   std::set<Index> counts;
   for (const RegionOp& one : region.ops)
     for (std::int64_t extent = graph_.op(one.op).loops[at(one.loop)].extent; extent > 1; extent = (extent + 1) / 2)
-      if (extent <= max_pieces_) counts.insert(static_cast<Index>(extent));
+      if (extent <= terms_.max_pieces) counts.insert(static_cast<Index>(extent));
   return {counts.begin(), counts.end()};
 }
 
 std::vector<Index> SplitSearch::seeds(const SplitState& state, Index op) const {
+  const Links& links = judge_.links();
   std::vector<Index> found{op};
   const auto add = [&](Index k) {
     if (k != kNone && std::find(found.begin(), found.end(), k) == found.end()) found.push_back(k);
   };
   const std::vector<Index>& alive = state.at_most[at(op)];
   for (std::size_t i = 0; i < std::min(kSeedTensors, alive.size()); ++i) {
-    add(links_.maker[at(alive[i])]);
-    for (const Index t : links_.family[at(alive[i])])
-      for (const Index k : links_.readers[at(t)]) add(k);
+    add(links.maker[at(alive[i])]);
+    for (const Index t : links.family[at(alive[i])])
+      for (const Index k : links.readers[at(t)]) add(k);
   }
   return found;
 }
 
 std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op, Bytes capacity) {
-  std::optional<SplitState> best;
-  Region region;
+  Found best;
   // A region that is there already, in more pieces.
-  for (const Region& old : state.regions) {
-    if (std::none_of(old.ops.begin(), old.ops.end(), [&](const RegionOp& one) { return one.op == op; })) continue;
-    best = in_best_pieces(state, old, capacity);
-    if (!best) best = cut(state, old, capacity);
-    if (best) return best;
+  const auto old =
+      std::find_if(state.regions.begin(), state.regions.end(), [&](const Region& one) { return has(one, op); });
+  if (old != state.regions.end()) {
+    best = in_best_pieces(state.regions, state.judged, *old, capacity);
+    if (best.judged == nullptr) best = cut(state, *old, capacity);
   }
+  if (best.judged == nullptr) best = grown(state, op, capacity);
+  if (best.judged == nullptr && again_) best = with_rows_again(state, op, capacity);
+  if (best.judged == nullptr) return std::nullopt;
+  return judge_.stated(best.regions);
+}
+
+std::int64_t SplitSearch::longest(const Region& region) const {
+  std::int64_t most = 0;
+  for (const RegionOp& one : region.ops) most = std::max(most, graph_.op(one.op).loops[at(one.loop)].extent);
+  return most;
+}
+
+// All that can be reached from a loop of an op: samples of a batch, or rows of pictures, through the whole network.
+const Region& SplitSearch::widest(Index op, Index loop) {
+  const auto known = widest_of_.find({op, loop});
+  if (known != widest_of_.end()) return *known->second;
+  Growth growth(judge_.links(), op, loop);
+  while (!deadline_.passed() && growth.grow()) {
+  }
+  const auto region = std::make_shared<const Region>(growth.region(kFirstPieces));
+  for (const RegionOp& one : region->ops) widest_of_.emplace(std::pair(one.op, one.loop), region);
+  return *region;
+}
+
+// With a region that grows from the op, or from what is alive there.
+SplitSearch::Found SplitSearch::grown(const SplitState& state, Index op, Bytes capacity) {
+  Found best;
+  Region region;
   std::set<std::vector<std::pair<Index, Index>>> seen;
+  const Bytes above = state.judged.above(capacity);
   for (const Index seed : seeds(state, op))
     for (std::size_t l = 0; l < graph_.op(seed).loops.size(); ++l) {
       if (!graph_.op(seed).aliases.empty() || !graph_.op(seed).overwrites.empty()) continue;
-      Growth growth(links_, seed, static_cast<Index>(l));
-      for (int fruitless = 0; fruitless < kFruitless && !ended() && growth.grow(); ++fruitless) {
-        Region now = growth.region(kFirstPieces);
+      Growth growth(judge_.links(), seed, static_cast<Index>(l));
+      const auto consider = [&](Region now) {
         for (const Region& old : state.regions)
           if (share_op(old, now)) now.pieces = std::max(now.pieces, old.pieces);
-        now.pieces = static_cast<Index>(std::min<std::int64_t>({growth.longest(), max_pieces_, now.pieces}));
+        now.pieces = static_cast<Index>(std::min<std::int64_t>({longest(now), terms_.max_pieces, now.pieces}));
         std::vector<std::pair<Index, Index>> key;
         for (const RegionOp& one : now.ops) key.emplace_back(one.op, one.loop);
-        if (!seen.insert(std::move(key)).second) continue;
-        std::optional<SplitState> found = with(state, now);
-        if (!found || !is_better(*found, best ? *best : state, capacity)) continue;
-        if (above(found->needs, capacity) >= above(state.needs, capacity)) continue;
+        if (!seen.insert(std::move(key)).second) return false;
+        Found found = with(state.regions, now);
+        if (found.judged == nullptr || found.judged->above(capacity) >= above) return false;
+        if (!is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity)) return false;
         best = std::move(found);
-        region = now;
-        fruitless = 0;
-      }
+        region = std::move(now);
+        return true;
+      };
+      for (int fruitless = 0; fruitless < kFruitless && !ended() && growth.grow(); ++fruitless)
+        if (consider(growth.region(kFirstPieces))) fruitless = 0;
+      if (!ended()) consider(widest(seed, static_cast<Index>(l)));
     }
-  if (!best) return std::nullopt;
-  if (std::optional<SplitState> more = in_best_pieces(*best, region, capacity)) best = std::move(more);
-  return best;
+  if (best.judged == nullptr) return best;
+  Found more = in_best_pieces(best.regions, *best.judged, region, capacity);
+  return more.judged != nullptr ? more : best;
 }
 
 // Two regions instead of the one: what lies between them is whole, and each holds fewer rows at once.
-std::optional<SplitState> SplitSearch::cut(const SplitState& state, const Region& region, Bytes capacity) {
-  std::optional<SplitState> best;
-  std::vector<Region> others;
-  for (const Region& other : state.regions)
-    if (!share_op(other, region)) others.push_back(other);
+SplitSearch::Found SplitSearch::cut(const SplitState& state, const Region& region, Bytes capacity) {
+  Found best;
+  const std::vector<Region> others = without(state.regions, region);
   for (auto middle = region.ops.begin() + 1; middle < region.ops.end() && !ended(); ++middle) {
     std::vector<Region> regions = others;
     regions.push_back({{region.ops.begin(), middle}, region.pieces});
     regions.push_back({{middle, region.ops.end()}, region.pieces});
-    std::optional<SplitState> found = stated(std::move(regions));
-    if (found && is_better(*found, best ? *best : state, capacity)) best = std::move(found);
+    Found found = judged(std::move(regions));
+    if (found.judged == nullptr) continue;
+    if (is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity))
+      best = std::move(found);
   }
   return best;
 }
 
-// The region in that many pieces that leave least bytes above the capacity; no value if none is better than the state.
-std::optional<SplitState> SplitSearch::in_best_pieces(const SplitState& state, const Region& region, Bytes capacity) {
-  std::optional<SplitState> best;
+// The region in that many pieces that leave least bytes above the capacity; nothing if none is better than now.
+SplitSearch::Found SplitSearch::in_best_pieces(const std::vector<Region>& regions, const Judged& now,
+                                               const Region& region, Bytes capacity) {
+  Found best;
   for (const Index pieces : piece_counts(region)) {
     if (ended()) break;
     if (pieces == region.pieces) continue;
-    Region now = region;
-    now.pieces = pieces;
-    std::optional<SplitState> found = with(state, now);
-    if (found && is_better(*found, best ? *best : state, capacity)) best = std::move(found);
+    Region other = region;
+    other.pieces = pieces;
+    Found found = with(regions, other);
+    if (found.judged == nullptr) continue;
+    if (is_better(*found.judged, best.judged != nullptr ? *best.judged : now, capacity)) best = std::move(found);
   }
   return best;
 }
 
+// An op of a region makes its rows again, or keeps them from now on, and so do some ops before it, each the one that
+// makes most of what the next reads: if it alone made rows again, theirs would be kept instead. Nothing if one cannot.
+SplitSearch::Found SplitSearch::toggled(const std::vector<Region>& regions, std::size_t region, std::size_t op,
+                                        int makers) {
+  std::vector<Region> now = regions;
+  std::vector<RegionOp>& ops = now[region].ops;
+  const bool again = !ops[op].again;
+  for (auto one = ops.begin() + static_cast<std::ptrdiff_t>(op);; --makers) {
+    const Op& made = graph_.op(one->op);
+    if (terms_.facts[at(one->op)].again != Again::same || !made.aliases.empty() || one->again == again) return {};
+    one->again = again;
+    if (makers == 0) return judged(std::move(now));
+    auto before = ops.end();
+    Bytes most = 0;
+    for (const LoopRead& read : made.loops[at(one->loop)].reads) {
+      const Index t = made.inputs[at(read.input)];
+      const auto maker = std::find_if(ops.begin(), ops.end(),
+                                      [&](const RegionOp& other) { return other.op == judge_.links().maker[at(t)]; });
+      if (maker == ops.end() || graph_.tensor(t).bytes <= most) continue;
+      most = graph_.tensor(t).bytes;
+      before = maker;
+    }
+    if (before == ops.end()) return {};
+    one = before;
+  }
+}
+
+// The region of the op with rows that are made again, by the op that lowers most for its cost.
+SplitSearch::Found SplitSearch::with_rows_again(const SplitState& state, Index op, Bytes capacity) {
+  Found best;
+  double most = 0;
+  const Bytes now = state.judged.above(capacity);
+  for (std::size_t r = 0; r < state.regions.size(); ++r) {
+    const std::vector<RegionOp>& ops = state.regions[r].ops;
+    if (!has(state.regions[r], op)) continue;
+    for (std::size_t i = 0; i < ops.size() * kMakers && !ended(); ++i) {
+      if (ops[i / kMakers].again) continue;
+      Found found = toggled(state.regions, r, i / kMakers, static_cast<int>(i % kMakers));
+      if (found.judged == nullptr) continue;
+      const Bytes less = now - found.judged->above(capacity);
+      const double worth = static_cast<double>(less) / std::max(1.0, found.judged->cost - state.judged.cost);
+      if (less <= 0 || worth <= most) continue;
+      most = worth;
+      best = std::move(found);
+    }
+  }
+  return best;
+}
+
+// With rows made again that were kept, or the other way round, where that costs less and suffices.
+SplitSearch::Found SplitSearch::cheaper(const Found& now, Bytes enough) {
+  Found best = now;
+  for (std::size_t r = 0; r < now.regions.size(); ++r)
+    for (std::size_t i = 0; i < now.regions[r].ops.size() * kMakers && !ended(); ++i) {
+      Found found = toggled(best.regions, r, i / kMakers, static_cast<int>(i % kMakers));
+      if (found.judged == nullptr || found.judged->load > enough || found.judged->cost >= best.judged->cost) continue;
+      best = std::move(found);
+    }
+  return best;
+}
+
+// Goes on from a state until the load is within the capacity, or nothing more is found.
 SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
   std::set<Index> hard;
-  while (state.load > capacity && !ended()) {
+  while (state.judged.load > capacity && !ended()) {
+    const std::vector<Bytes>& needs = state.judged.needs;
     Index worst = kNone;
     for (Index k = 0; k < graph_.op_count(); ++k)
-      if (state.needs[at(k)] > capacity && !hard.contains(k) &&
-          (worst == kNone || state.needs[at(k)] > state.needs[at(worst)]))
+      if (needs[at(k)] > capacity && !hard.contains(k) && (worst == kNone || needs[at(k)] > needs[at(worst)]))
         worst = k;
     if (worst == kNone || hard.size() >= kHardOps) break;
     if (std::optional<SplitState> next = better(state, worst, capacity))
@@ -227,28 +262,68 @@ SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
   return state;
 }
 
-SplitState SplitSearch::with_less(SplitState state, Bytes enough) {
-  work_ = std::max(work_, given_ / kPartOfLess);
-  for (std::size_t i = 0; i < state.regions.size() && !ended();) {
-    std::vector<Region> others = state.regions;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    std::optional<SplitState> found = stated(others);
-    if (found && found->load <= enough) {
-      state = std::move(*found);
-      continue;
+// As low as is found, but not lower than the capacity: between what is reached and what is not, targets are halved. A
+// low target takes other regions from the beginning than from what was reached before, so both are tried.
+SplitState SplitSearch::lowered(SplitState state, Bytes capacity) {
+  Bytes refused = capacity - 1;
+  for (int round = 0; round < kLowerings && !ended() && state.judged.load > capacity; ++round) {
+    const Bytes load = state.judged.load;
+    if (load - refused <= load / 100) break;
+    const Bytes target = std::max(capacity, refused + (load - refused) / 2);
+    SplitState next = descend(state, target);
+    if (next.judged.load > target) {
+      SplitState direct = descend(whole(), target);
+      if (direct.judged.load < next.judged.load) next = std::move(direct);
     }
-    for (const Index pieces : piece_counts(state.regions[i])) {
-      if (pieces >= state.regions[i].pieces || ended()) break;
-      std::vector<Region> fewer = state.regions;
+    if (next.judged.load < load) state = std::move(next);
+    if (state.judged.load > target) refused = target;
+  }
+  return state;
+}
+
+SplitState SplitSearch::reached(Bytes capacity, bool again) {
+  SplitState best = whole();
+  const auto take = [&](SplitState found) {
+    if (found.judged.load < best.judged.load) best = std::move(found);
+    return best.judged.load <= capacity;
+  };
+  if (take(best)) return best;
+  if (capacity > 0 && take(descend(whole(), capacity))) return best;
+  again_ = again;
+  if (capacity > 0 && again && take(descend(whole(), capacity))) return best;
+  if (!take(lowered(whole(), capacity)) && capacity > 0) take(lowered(best, 0));
+  again_ = false;
+  if (!again) return best;
+  SplitState kept = descend(whole(), best.judged.load);
+  return kept.judged.load <= best.judged.load ? kept : best;
+}
+
+SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
+  judge_.give_at_least(given_ / kPartOfMore);
+  Found now = judged(state.regions);
+  const auto take = [&](std::vector<Region> regions) {
+    Found found = judged(std::move(regions));
+    const bool suffices = found.judged != nullptr && found.judged->load <= enough;
+    if (suffices) now = std::move(found);
+    return suffices;
+  };
+  for (std::size_t i = 0; i < now.regions.size() && !ended();) {
+    std::vector<Region> others = now.regions;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (take(std::move(others))) continue;
+    for (const Index pieces : piece_counts(now.regions[i])) {
+      if (pieces >= now.regions[i].pieces || ended()) break;
+      std::vector<Region> fewer = now.regions;
       fewer[i].pieces = pieces;
-      found = stated(std::move(fewer));
-      if (!found || found->load > enough) continue;
-      state = std::move(*found);
-      break;
+      if (take(std::move(fewer))) break;
     }
     ++i;
   }
-  return state;
+  for (double cost = now.judged->cost + 1; again && now.judged->cost < cost && !ended();) {
+    cost = now.judged->cost;
+    now = cheaper(now, enough);
+  }
+  return judge_.stated(now.regions);
 }
 
 }  // namespace memplan

@@ -2,68 +2,76 @@
 //
 // Every op of the graph has a need: the most bytes that are alive while it, or one of its pieces, runs. The search looks
 // at the op whose need is highest above the capacity. It grows regions (growth.hpp) from that op, and from the ops that
-// make or read what is alive there; for each region on the way, it splits the graph and counts. It takes the region
-// that leaves the least bytes above the capacity, over all ops, and goes on.
+// make or read what is alive there; for each region on the way, and for all that can be reached, it splits the graph and
+// counts (split_judge.hpp). It takes the region that leaves the least bytes above the capacity, over all ops, and goes
+// on.
 //
 //     need  ▲    █                     ▲                     regions that are taken stay, unless a later one
 //  capacity ├──█─█─█──────────         ├──────█───────────   takes in one of their ops
 //           │▄▆█▆█▆█▆▄                 │▄▆▅▅▅▅█▆▄
 //           └──────────▶ op            └──────────▶ op
 //
+// Rows are kept. Where that is not low enough, and where it costs more, ops make them again.
+//
 // It is a descent without a guarantee: what it does not reach may be possible. Same input, same result, unless the time
 // limit or `stop` ends it.
 // Complexity: each region that is looked at takes a split of the graph and its buffers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
-#include "memplan/split.hpp"
-#include "memplan/storage.hpp"
-#include "split/growth.hpp"
+#include "split/split_judge.hpp"
 
 namespace memplan {
 
-// Regions, and what the graph needs with them.
-struct SplitState {
-  std::vector<Region> regions;
-  std::shared_ptr<const SplitGraph> split;
-  std::vector<Bytes> needs;                 // per op of the graph
-  std::vector<std::vector<Index>> at_most;  // per op: tensors of the graph that are alive at its need, largest first
-  Bytes load = 0;
-};
-
 class SplitSearch {
  public:
-  SplitSearch(const Graph& graph, const StorageOptions& storage, Index max_pieces, std::int64_t work,
+  SplitSearch(const Graph& graph, const StorageOptions& storage, const SplitTerms& terms, std::int64_t work,
               const Deadline& deadline);
 
-  // The graph as it is.
-  SplitState whole() const;
-  // Goes on from a state until the load is within the capacity, or nothing more is found.
-  SplitState descend(SplitState state, Bytes capacity);
-  // Without the regions that are not needed for this load, and the others in as few pieces as suffice for it.
-  SplitState with_less(SplitState state, Bytes enough);
-  bool ended() const { return work_ <= 0 || deadline_.passed(); }
+  // Within the capacity, or as low as is found; rows are made `again` only if nothing else reaches that.
+  SplitState reached(Bytes capacity, bool again);
+  // Without the regions that are not needed for this load, and the others in as few pieces as suffice for it; rows are
+  // kept or made again, as costs less, where they may be.
+  SplitState with_less(SplitState state, Bytes enough, bool again);
 
  private:
-  std::optional<SplitState> with(const SplitState& state, const Region& region);
-  std::optional<SplitState> stated(std::vector<Region> regions);
+  // Regions, and what the graph needs with them.
+  struct Found {
+    std::vector<Region> regions;
+    const Judged* judged = nullptr;  // nullptr: there is nothing
+  };
+
+  SplitState whole() { return judge_.stated({}); }
+  SplitState descend(SplitState state, Bytes capacity);
+  SplitState lowered(SplitState state, Bytes capacity);
+  bool ended() const { return judge_.work_left() <= 0 || deadline_.passed(); }
+  Found judged(std::vector<Region> regions);
+  Found with(const std::vector<Region>& regions, const Region& region);
   std::optional<SplitState> better(const SplitState& state, Index op, Bytes capacity);
-  std::optional<SplitState> in_best_pieces(const SplitState& state, const Region& region, Bytes capacity);
-  std::optional<SplitState> cut(const SplitState& state, const Region& region, Bytes capacity);
+  Found in_best_pieces(const std::vector<Region>& regions, const Judged& now, const Region& region, Bytes capacity);
+  Found cut(const SplitState& state, const Region& region, Bytes capacity);
+  Found grown(const SplitState& state, Index op, Bytes capacity);
+  Found with_rows_again(const SplitState& state, Index op, Bytes capacity);
+  Found toggled(const std::vector<Region>& regions, std::size_t region, std::size_t op, int makers);
+  Found cheaper(const Found& now, Bytes enough);
+  std::int64_t longest(const Region& region) const;
+  const Region& widest(Index op, Index loop);
   std::vector<Index> piece_counts(const Region& region) const;
   std::vector<Index> seeds(const SplitState& state, Index op) const;
 
   const Graph& graph_;
-  const StorageOptions& storage_;
-  Index max_pieces_;
-  std::int64_t work_;  // that is left
-  std::int64_t given_;
+  SplitTerms terms_;
+  std::int64_t given_;  // work
+  bool again_ = false;  // whether rows may be made again
   const Deadline& deadline_;
-  Links links_;
+  SplitJudge judge_;
+  std::map<std::pair<Index, Index>, std::shared_ptr<const Region>> widest_of_;  // by op and loop
 };
 
 }  // namespace memplan

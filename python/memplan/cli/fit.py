@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
         type=_ways,
         default=["recompute", "order"],
         metavar="WAY,WAY",
-        help="what may be done: recompute, offload, order, donate (default: recompute,order)",
+        help="what may be done: recompute, offload, order, donate, split (default: recompute,order)",
     )
     search.add_argument(
         "--cost",
@@ -66,6 +66,15 @@ def add(commands: Commands) -> None:
     )
     search.add_argument(
         "--overlap", type=float, default=0.0, metavar="X", help="share of moves that hides, in [0, 1] (default: 0)"
+    )
+    search.add_argument(
+        "--call",
+        type=float,
+        metavar="X",
+        help="cost of calling a kernel once more (default: 10000 operations, or 0 if the file says what ops cost)",
+    )
+    search.add_argument(
+        "--max-pieces", type=int, default=1024, metavar="N", help="most pieces of a region (default: 1024)"
     )
     add_planner(search)
     add_search(search, "fit")
@@ -97,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
     check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
-    asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap")}
+    asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap", "call", "max_pieces")}
     check_ways(**asked)
     if options.html is not None:
         require_bokeh()

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ..errors import MissingDependencyError, PlannerError
 from ..planning.orders import check_order
 from ..planning.registry import check_planner
-from ..sizes import budget_of, in_bytes
+from ..sizes import besides_kept, budget_of, in_bytes
 
 _Value = TypeVar("_Value")
 
@@ -60,6 +60,12 @@ def order(text: str) -> str:
 def planner(text: str) -> str:
     """A planner by name, with parameters."""
     return said_of("planner", lambda: check_planner(text))
+
+
+def step_budget(text: str) -> str:
+    """Bytes, perhaps after "kept +"."""
+    said_of("it", lambda: in_bytes(besides_kept(text)[0], "it"))
+    return text
 
 
 def capacity(text: str) -> str:

@@ -26,10 +26,11 @@ class Advice:
 
     ``kind`` is an option of `memplan.plan`: "order" for the best one, "inplace", "zero_copy" or "disable_inplace_ops"
     that forbade it, inputs to "donate", types of ops in the graph that "INPLACE_OPS" has, or others for "inplace_ops",
-    if their kernels allow it; or what to do with idle tensors: "recompute", "offload" until the next use, "hand_over"
-    graph outputs when they are made, or a problem "without" buffers that live on both sides. ``names`` are its types,
-    inputs, tensors or buffers, ``bytes`` those that it takes away where the load is highest; for "order", those that
-    the op which makes the load needs less. ``also`` is a second change, kind and names, without which the first does
+    if their kernels allow it; "split" for ops in pieces, of which ``names`` are the tensors that are never whole; or
+    what to do with idle tensors: "recompute", "offload" until the next use, "hand_over" graph outputs when they are
+    made, or a problem "without" buffers that live on both sides. ``names`` are its types, inputs, tensors or buffers,
+    ``bytes`` those that it takes away where the load is highest; for "order" and "split", those that the op which makes
+    the load needs less. ``also`` is a second change, kind and names, without which the first does
     not lead there. For what a step or a compiled graph holds, ``kind`` is a kind of it, of which ``names`` would be
     away while nothing uses them, and ``how`` says what does that.
     """

@@ -10,13 +10,14 @@ from .. import _core
 from ..errors import GraphError
 from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
-from ..plans.changes import Change, Fitting, changes_of
+from ..plans.changes import Change, Fitting, changes_of, splits_of
 from ..plans.costs import costs_of, moves
 from ..plans.record import PlanRecord
 from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from .advice import Advice, with_changes
 from .explanation import Explanation
+from .splits import found_split
 
 _OPTIONS = ("inplace", "zero_copy", "disable_inplace_ops", "donate", "INPLACE_OPS", "inplace_ops")
 _Pairs = list[tuple[int, int]]
@@ -48,6 +49,11 @@ def apply(
             outputs = _outputs_in(graph, names)
             graph = handed_over(graph, outputs)
             changes.append(Change("hand_over", outputs, tuple(f"{name}~out" for name in outputs)))
+    if any(kind == "split" for kind, _ in asked):
+        pieces = found_split(graph, storage, explanation.load)
+        if pieces is not None:
+            graph, added = pieces.graph, added + pieces.added_cost
+            changes += splits_of(pieces.changes)
     if any(kind == "order" for kind, _ in asked):
         best = _core.order_of(graph, "best", storage)
         if best.interrupted:

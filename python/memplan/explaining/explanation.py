@@ -18,6 +18,7 @@ from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .orders import Orders, orders_of
 from .reuse import Chain, Shared, chains, shared_by_choice
+from .splits import in_pieces
 
 if TYPE_CHECKING:
     from ..plans.record import PlanRecord
@@ -125,8 +126,8 @@ class Explanation:
         Parameters
         ----------
         advice
-            Of `advice`, or kinds of it: "recompute", "offload", "hand_over", "order", "donate" and options. By default
-            the first. Of idle tensors, those leave that may; see docs/fit.md.
+            Of `advice`, or kinds of it: "recompute", "offload", "hand_over", "order", "split", "donate" and options.
+            By default the first. Of idle tensors, those leave that may; see docs/fit.md.
         planner
             By default that of the plan.
         transfer
@@ -258,6 +259,7 @@ def explain(plan: PlanRecord) -> Explanation:
     orders = None
     if dataflow is not None and dataflow.storage is not None and load_step.step < len(dataflow.ops):
         orders = orders_of(dataflow.graph, dataflow.storage, load_step.step)
+        advice += in_pieces(dataflow.graph, dataflow.storage, plan.load, load_step.step)
     if orders is not None and orders.load < plan.load and orders.found_by != "given":
         advice.append(Advice("order", (), orders.load, plan.load - orders.at_op))
     return Explanation(

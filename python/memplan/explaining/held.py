@@ -16,6 +16,7 @@ from .explanation import CROWDED, Explanation, Moment
 from .idle import idle_at
 
 ARENA = "in the arena"  # the kind of what lies in one; other kinds are words of whoever holds something
+_SLIGHT = 0.001  # of the load: what brings less is not said
 NOWHERE = -1  # the arena of what lies in none
 
 
@@ -141,7 +142,7 @@ class Held:
                     names.append(self.problem.name(buffer))
                     size += int((own[:, END] - own[:, BEGIN]).max(initial=0))
             load = load_of(left)
-            if names and load < load_of(rows):
+            if names and load <= (1 - _SLIGHT) * load_of(rows):
                 found.append(Advice(kind, tuple(names), load, size, how=how))
         return sorted(found, key=lambda advice: advice.load)
 

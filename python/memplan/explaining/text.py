@@ -172,6 +172,7 @@ def _one_change(kind: str, names: Sequence[str]) -> str:
     count = counted(len(names), "tensors")
     return {
         "order": 'order="best"',
+        "split": f"ops in pieces, so that {_few(names)} {'is' if len(names) == 1 else 'are'} never whole",
         "inplace": "outputs in place, which inplace=False forbids",
         "zero_copy": "slices and concatenations without a copy, which zero_copy=False forbids",
         "disable_inplace_ops": f"{_few(names)} in place, which disable_inplace_ops forbids",

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
+from ..dtypes import is_known, nbytes
 from ..importers import captured
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
 from ..options.taking import request
 from ..planning.registry import check_planner, solve_fit, solve_split
-from ..plans.changes import Change, Fitting, changes_of, splits_of
+from ..plans.changes import Change, Fitting, InPieces, changes_of, splits_of
 from ..plans.costs import check_costs, moves
 from ..plans.failing import InfeasibleError
 from ..plans.inplace import may_be_over_inputs
@@ -60,6 +61,8 @@ def fit(
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
     graph = with_barriers(read.buffers, asked.search.barrier)
     as_it_is = storage_of(read, asked.sharing)
+    if "split" in ways:
+        as_it_is = with_options(as_it_is, alignment=math.lcm(as_it_is.alignment, _element(graph)))
     storage = as_it_is
     if "donate" in ways:
         storage = donating(storage, may_be_over_inputs(graph))
@@ -73,12 +76,13 @@ def fit(
     left = limit and max(1e-3, limit - (time.perf_counter() - begin))
     request_of = (graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
     splits: tuple[Change, ...] = ()
-    pieces: tuple[Any, ...] = ()
+    pieces: InPieces | None = None
     try:
         if "split" in ways:
             in_pieces = solve_split(*request_of, call=call_cost(graph, cost, call), max_pieces=max_pieces)
             found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
-            pieces = () if found.reordered or found.changes else tuple(in_pieces.pieces)
+            if in_pieces.pieces:
+                pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
         else:
             found = solve_fit(*request_of)
     except InfeasibleError as error:
@@ -103,8 +107,18 @@ def fit(
 
 def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:
     """The options, with more inputs whose bytes may be taken."""
-    kept = sharing_of(storage)
-    return _core.StorageOptions(**{**kept, "donate": list(dict.fromkeys([*kept["donate"], *names]))})
+    return with_options(storage, donate=list(dict.fromkeys([*storage.donate, *names])))
+
+
+def with_options(storage: _core.StorageOptions, **options: Any) -> _core.StorageOptions:
+    """The options, with others."""
+    return _core.StorageOptions(**{**sharing_of(storage), **options})
+
+
+def _element(graph: _core.Graph) -> int:
+    """Bytes of the largest elements: rows may be any number of them, and elements begin at multiples of their size."""
+    kinds = {tensor.dtype for tensor in graph.tensors if is_known(tensor.dtype)}
+    return max((nbytes(kind, [1]) for kind in kinds), default=1)
 
 
 def check_ways(

@@ -12,7 +12,7 @@ from ..estimating.estimate import estimate, runs
 from ..estimating.result import Largest
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
-from ..sizes import in_bytes
+from ..sizes import besides_kept, in_bytes
 from .fit import fit as fit_plan
 
 _MOST = 2**31 - 1
@@ -47,7 +47,8 @@ def largest(
     model
         A torch.nn.Module. Or a file, exported program or ONNX model with a symbolic dimension.
     budget
-        Bytes, as an integer or text such as "24GiB", for all that a step holds, weights and states included.
+        Bytes, as an integer or text such as "24GiB", for all that a step holds: weights, states and inputs too. "kept +
+        24GiB" leaves these out.
     axes
         Of a module, which axis of which arguments is the size: ``{"x": 0}`` by the name that forward gives them. All
         have the same size.
@@ -70,31 +71,38 @@ def largest(
     """
     if fit and (autocast is not None or loss is not None):
         raise TypeError("fit=True takes no autocast and no loss: it plans what capture sees")
-    held = in_bytes(budget, "budget")
+    text, besides = besides_kept(budget)
+    held = in_bytes(text, "budget")
     how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
     only: dict[str, Any] = {"autocast": autocast, "loss": loss}
     plans: dict[int, PlanRecord] = {}
 
     def needs_as(size: int, reading: dict[str, Any]) -> int | None:
+        found = estimate(model, **reading, **how, **only)
         if not fit:
-            return estimate(model, **reading, **how, **only).total
-        return _fitted(model, held, reading, how, time_limit, plans, size)
+            return found.total - besides * found.kept
+        return _fitted(model, held, 0 if besides else found.kept, reading, how, time_limit, plans, size)
 
     if runs(model):
         if dim is not None or dims or trust:
             raise TypeError("dim, dims and trust are for files and graphs; a module takes axes of its arguments")
         sized = _Sized(model, args, kwargs, axes)
         found, tried = _bisect(sized.explained(lambda size: needs_as(size, sized.of(size))), held, sized.now)
-        return _largest(found, tried, held, plans)
+        return _largest(found, tried, held, besides, plans)
     if axes is not None or args or kwargs:
         raise TypeError("axes, args and kwargs are for a torch.nn.Module; other sources take dim, a name, and dims")
     named = _Named(lambda size: needs_as(size, {"dims": {**(dims or {}), _name(dim): size}, "trust": trust}))
     found, tried = _bisect(named, held, named.start())
-    return _largest(found, tried, held, plans, named.limit if found + 1 in tried else "")
+    return _largest(found, tried, held, besides, plans, named.limit if found + 1 in tried else "")
 
 
 def _largest(
-    found: int, tried: Mapping[int, int | None], budget: int, plans: Mapping[int, PlanRecord], limit: str = ""
+    found: int,
+    tried: Mapping[int, int | None],
+    budget: int,
+    besides: bool,
+    plans: Mapping[int, PlanRecord],
+    limit: str = "",
 ) -> Largest:
     plan = plans.get(found)
     fitting = None if plan is None else plan.fitting
@@ -107,6 +115,7 @@ def _largest(
         () if fitting is None else fitting.changes,
         0.0 if fitting is None else fitting.added_cost / max(fitting.cost, 1.0),
         limit if tried.get(found + 1) is None else "",
+        besides,
     )
 
 
@@ -227,6 +236,7 @@ def _bound(model: Any, args: Any, kwargs: Any) -> inspect.BoundArguments:
 def _fitted(
     model: Any,
     budget: int,
+    outside: int,
     reading: Mapping[str, Any],
     how: Mapping[str, Any],
     time_limit: float | None,
@@ -234,7 +244,6 @@ def _fitted(
     size: int,
 ) -> int | None:
     """Bytes of a plan within the budget and of what lies outside of it; what is needed at least where none fits."""
-    outside = estimate(model, **reading, **how).kept
     device = None if how["device"] == "cpu" else how["device"]
     named: dict[str, Any] = {"train": how["train"], "optimizer": how["optimizer"], "device": device}
     if outside > budget:

@@ -20,12 +20,12 @@ from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from ..solving.pools import unfixed
 from .curve import Pareto, ParetoPoint
-from .fit import check_ways, fit
+from .fit import USUAL, call_cost, check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
 
 _POINTS = 8
-_OWN = ("allow", "cost", "transfer", "overlap")  # options of `fit` alone
+_OWN = ("allow", "cost", "transfer", "overlap", "call", "max_pieces")  # options of `fit` alone
 
 
 def pareto(
@@ -46,7 +46,8 @@ def pareto(
         As for `fit`; with `pools`, as for `plan`.
     capacities
         Bytes, as integers or text such as "8GiB"; "60%" is of the peak of the network as it is, or of what the pool
-        would hold. By default eight, from the load down to what any schedule needs. For a pool: the capacity that it
+        would hold. By default eight, from the load down to what any schedule needs, or where ops may be split, to the
+        least that is found. For a pool: the capacity that it
         was given, and 17 others, from what it would hold without a limit down to 0.
     planner
         As for `fit`.
@@ -85,18 +86,27 @@ def pareto(
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    costs = op_costs(graph, options.pop("cost", "auto"), read)
+    cost = options.pop("cost", "auto")
+    costs = op_costs(graph, cost, read)
+    if "split" in options.get("allow", USUAL):
+        options["call"] = call_cost(graph, cost, options.get("call"))
     options["cost"] = dict(zip(_core.op_names(graph), costs, strict=True))
     network = Network(graph, read.source, read.notes, read.device)
     sharing = {name: options[name] for name in Sharing.names() if name in options}
     given = _given_load(graph, sharing)
-    asked = (
-        _even(network, planner, given, options)
-        if chosen is None
-        else in_order(chosen, lambda: _peak(network, planner, options))
-    )
-    found, interrupted = one_by_one(asked, lambda room, _: _point(network, room, planner, options), on_point)
-    return Pareto(tuple(found), given, sum(costs), interrupted)
+    least = None
+    if chosen is None:
+        asked, least = _even(network, planner, given, options)
+    else:
+        asked = in_order(chosen, lambda: _peak(network, planner, options))
+
+    def point(capacity: int, _: list[ParetoPoint]) -> ParetoPoint:
+        if least is not None and capacity == least.peak:
+            return _found(capacity, least)
+        return _point(network, capacity, planner, options)
+
+    found, interrupted = one_by_one(asked, point, on_point)
+    return Pareto(_falling(found), given, sum(costs), interrupted)
 
 
 def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
@@ -128,19 +138,37 @@ def _given_load(graph: _core.Graph, sharing: dict[str, Any]) -> int:
     return int(_core.buffers_of(graph, _core.StorageOptions(**sharing)).problem.load)
 
 
-def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> list[int]:
-    """Capacities from the load down to what the largest op needs whatever is given up."""
+def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> tuple[list[int], PlanRecord | None]:
+    """Capacities from the load down to what the largest op needs whatever is given up, or to the least in pieces, and
+    the plan of that."""
+    least = None
     try:
-        floor = fit(network, 0, planner, **options).peak
+        if "split" in options.get("allow", USUAL):
+            least = fit(network, "least", planner, **options)
+        floor = (least or fit(network, 0, planner, **options)).peak
     except InfeasibleError as error:
         floor = min(error.lower_bound or 0, load)
     steps = {load - (load - floor) * k // (_POINTS - 1) for k in range(_POINTS)}
-    return sorted(steps, reverse=True)
+    return sorted(steps, reverse=True), least
 
 
 def _point(network: Network, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
     try:
-        found = fit(network, capacity, planner, **options)
+        return _found(capacity, fit(network, capacity, planner, **options))
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
-    return ParetoPoint(capacity, replace(found), found.added_cost, found.cost_bound, peak=found.peak)
+
+
+def _found(capacity: int, plan: PlanRecord) -> ParetoPoint:
+    return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=plan.peak)
+
+
+def _falling(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
+    """A plan for less room is one for more: where it costs less than what was found there, it is taken."""
+    better: list[ParetoPoint] = []
+    for point in reversed(points):
+        last = better[-1] if better else None
+        if last is not None and last.plan is not None and (point.plan is None or last.added_cost < point.added_cost):
+            point = replace(last, capacity=point.capacity, cost_bound=point.cost_bound)
+        better.append(point)
+    return tuple(reversed(better))

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import _core
 from ..sizes import with_bytes
+from ..text import counted
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Change:
         Of a split: in how many about equal parts its last ops run.
     kept : int
         Of a split: bytes of rows that are read again by later pieces, and are moved to the front of their buffers.
+    again : tuple of str
+        Of a split: the ops that make such rows again, and do not keep them.
     """
 
     kind: str
@@ -45,6 +49,7 @@ class Change:
     cost: float = 0.0
     pieces: int = 0
     kept: int = 0
+    again: tuple[str, ...] = ()
 
     @property
     def why(self) -> str:
@@ -52,7 +57,8 @@ class Change:
         if self.kind in ("recompute", "offload"):
             return f"{with_bytes(self.bytes)} are free from {self.after!r} to {self.before!r}"
         if self.kind == "split":
-            return f"in {self.pieces} pieces, so that {with_bytes(self.bytes)} of tensors are never whole"
+            some = f", and {counted(len(self.again), 'ops')} make rows again" if self.again else ""
+            return f"in {self.pieces} pieces, so that {with_bytes(self.bytes)} of tensors are never whole{some}"
         if self.kind == "order":
             return "the load is lower in this order"
         if self.kind == "hand_over":
@@ -69,8 +75,27 @@ class Change:
             "before": self.before,
             "bytes": self.bytes,
             "cost": self.cost,
-            **({"pieces": self.pieces, "kept": self.kept} if self.kind == "split" else {}),
+            **({"pieces": self.pieces, "kept": self.kept, "again": list(self.again)} if self.kind == "split" else {}),
         }
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """A graph that was split.
+
+    Attributes
+    ----------
+    whole : Graph
+        The graph that was split, in the order in which its ops were.
+    graph : Graph
+        The same in pieces, before ops were added to it that run again, or moves.
+    does : tuple
+        What each op of `graph` does, as `_core.Piece`.
+    """
+
+    whole: _core.Graph
+    graph: _core.Graph
+    does: tuple[_core.Piece, ...]
 
 
 @dataclass(frozen=True)
@@ -93,8 +118,8 @@ class Fitting:
         Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
     least : bool
         As little as is reached was asked for; `capacity` is what that is.
-    pieces : tuple
-        What each op does, where ops run in pieces and nothing else was changed: for what writes programs. Not in files.
+    pieces : InPieces or None
+        The graph in pieces, where ops run in pieces: for what runs and writes programs. Not in files.
     """
 
     changes: tuple[Change, ...] = field(default=())
@@ -105,7 +130,7 @@ class Fitting:
     unit: str = ""
     load_bound: int = 0
     least: bool = False
-    pieces: tuple[Any, ...] = field(default=(), compare=False, repr=False)
+    pieces: InPieces | None = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
@@ -150,17 +175,17 @@ def fitting_from(spec: Any, where: str) -> Fitting:
 
 def _change(spec: Any, where: str) -> Change:
     texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
-    lists = [_entry(spec, name, list, where) for name in ("tensors", "ops")]
-    for name, values in zip(("tensors", "ops"), lists, strict=True):
+    split = {"pieces": 0, "kept": 0, "again": [], **spec}
+    lists = [_entry(split, name, list, where) for name in ("tensors", "ops", "again")]
+    for name, values in zip(("tensors", "ops", "again"), lists, strict=True):
         for value in values:
             if not isinstance(value, str):
                 raise ValueError(f"{where}.{name} must hold names, got {value!r}")
     kind, after, before = texts
-    tensors, ops = map(tuple, lists)
-    split = {"pieces": 0, "kept": 0, **spec}
-    of_split = [_entry(split, name, int, where) for name in ("pieces", "kept")]
+    tensors, ops, again = map(tuple, lists)
+    pieces, kept = (_entry(split, name, int, where) for name in ("pieces", "kept"))
     size, cost = _entry(spec, "bytes", int, where), _number(spec, "cost", where)
-    return Change(kind, tensors, ops, after, before, size, cost, *of_split)
+    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again)
 
 
 def _number(spec: Any, name: str, where: str) -> float:
@@ -191,5 +216,6 @@ def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
 def splits_of(found: Sequence[Any]) -> tuple[Change, ...]:
     """The regions that the core has split."""
     return tuple(
-        Change("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept) for s in found
+        Change("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept, tuple(s.again))
+        for s in found
     )
