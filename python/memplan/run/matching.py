@@ -38,8 +38,26 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
         raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
 
 
-def require_no_copies(planned: _core.Graph, imported: _core.Graph) -> None:
-    """Refuse a graph with copies of ops, of which no program is written."""
+def whole_graph(plan: PlanRecord) -> _core.Graph | None:
+    """The graph of a plan, if it has one; before its ops were split, if they were.
+
+    UnsupportedError: they were split, and the plan does not know how.
+    """
+    if plan.fitting is not None and plan.fitting.pieces is not None:
+        return plan.fitting.pieces.whole
+    if any(change.kind == "split" for change in plan.changes):
+        raise UnsupportedError("ops of the plan run in pieces, of which a plan that was read from a file does not know")
+    return plan.graph
+
+
+def require_no_copies(plan: PlanRecord, imported: _core.Graph) -> None:
+    """Refuse a graph with copies of ops, or pieces, of which no program is written."""
+    planned = plan.graph
+    assert planned is not None
+    if whole_graph(plan) is not planned:
+        raise UnsupportedError(
+            "ops of the plan run in pieces: plan.run runs it, but it cannot be given as a program yet"
+        )
     if len(planned.ops) != len(imported.ops):
         what = (
             "tensors of the plan are moved"

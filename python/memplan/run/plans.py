@@ -15,7 +15,7 @@ from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
 from ..plans.record import PlanRecord
-from .matching import require_same, with_graph
+from .matching import require_same, whole_graph, with_graph
 from .program import Bound, Program, Run
 
 _TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
@@ -57,14 +57,10 @@ def program_of(plan: PlanRecord) -> Program:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
     if plan.source.kind == "tape":
         raise TypeError("the plan is of a tape, which is no program: memplan.run.arena(plan) serves steps from it")
-    if any(change.kind == "split" for change in plan.changes):
-        raise UnsupportedError(
-            "the plan has ops in pieces, which plan.run does not run yet; plan.to_onnx writes models of ONNX with them"
-        )
     if "_network" not in plan.__dict__:
         program = _imported(plan.source)
-        if plan.graph is not None:
-            require_same(plan.graph, program.graph)
+        if (planned := whole_graph(plan)) is not None:
+            require_same(planned, program.graph)
         plan.__dict__["_network"] = program
     kept: Program = plan.__dict__["_network"]
     return kept
@@ -115,14 +111,15 @@ def write_onnx(
 
 def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
     assert plan.fitting is not None
-    if not plan.fitting.pieces or given is not plan.source:
+    pieces = plan.fitting.pieces
+    if pieces is None or given is not plan.source or any(change.kind != "split" for change in plan.changes):
         raise UnsupportedError(
             "pieces are written for the model that was planned, by the plan that memplan.fit gives for "
             'allow=("split",); this plan was read from a file, has other changes too, or another model is given'
         )
     from .onnx import write_in_pieces
 
-    write_in_pieces(given, plan.fitting.pieces, path)
+    write_in_pieces(given, pieces.does, path)
 
 
 def _imported(source: Source) -> Program:

@@ -145,6 +145,17 @@ def dry_run(
     if optimizer is not None and going is None:
         gradients = [weight.grad is not None for weight in weights.values()]
         _update(found, optimizer, dict(zip(state.values(), gradients, strict=True)), device)
+    return _ended(found)
+
+
+def dry_update(optimizer: Any, parameters: Iterable[Tensor], device: str | None) -> DryRun:
+    """The update alone, of parameters that all get a gradient: states of the optimizer, and what its step makes."""
+    found = DryRun()
+    _update(found, optimizer, dict.fromkeys(parameters, True), device)
+    return _ended(found)
+
+
+def _ended(found: DryRun) -> DryRun:
     found.last = [len(found.ops) if last < 0 else last for last in found.last]  # what the loop holds to the end
     return found
 

@@ -28,7 +28,7 @@ from ...errors import SourceError
 from ...inplace_ops import reusable
 from .entries import Geometry, Link, Op, OpLoop, Storage, Value, op_entry, optional_entries, tensor_entry
 from .listening import Call, Listener
-from .loops import Loop, Rows
+from .loops import Loop, Rows, shows_again
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
 
 
@@ -292,7 +292,7 @@ class GraphRecorder:
         """The loop by the names of the op; None if it makes several tensors of one name, or views of what it makes.
 
         `given` are the names of inputs by their ids. A name is listed if the op goes through all tensors of this name
-        alike, and read whole if it does not. Outputs that stay inside are left out.
+        alike, and if it does not, or these show bytes again, read whole. Outputs that stay inside are left out.
         """
         writes = {self._newest(tensor): written for tensor, written in loop.writes if self.knows(tensor)}
         sums = [self._newest(tensor) for tensor in loop.sums if self.knows(tensor)]
@@ -304,7 +304,8 @@ class GraphRecorder:
         for tensor, read in loop.inputs:
             value = given.get(id(tensor))
             if value is not None:
-                rows.setdefault(value, set()).add(read if value.shape == list(tensor.shape) else None)
+                plain = value.shape == list(tensor.shape) and not shows_again(tensor)
+                rows.setdefault(value, set()).add(read if plain else None)
         reads = {value: read for value, (read, *others) in rows.items() if read is not None and not others}
         early = {value: [given[id(tensor)] for tensor in inputs] for value, inputs in first}
         return OpLoop(loop.extent, reads, writes, sums, early)

@@ -89,7 +89,7 @@ class Program:
     def in_order(self, plan: PlanRecord) -> ModelProto:
         """The whole model with its nodes in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
-        require_no_copies(plan.graph, self.graph)
+        require_no_copies(plan, self.graph)
         step = {op.name: k for k, op in enumerate(plan.graph.ops)}
         return reordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
 

@@ -7,6 +7,7 @@ and copied afterwards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from ...importers.torch.fake import tensors_in
 from ...importers.torch.late_numbers import late_numbers, value_of
 from ...importers.torch.relations import JOINS, extent, lie_alike
 from .memory import Memory
+from .pieces import Composed
 from .recording import CallRecord, Number, View, with_numbers, with_tensors
 
 _aten = torch.ops.aten
@@ -76,7 +78,7 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
     func = call.function
     made = _instruction(call, memory, numbers)
     is_aten = isinstance(func, torch._ops.OpOverload) and func.namespace == "aten"
-    return made if made is None or is_aten else made._replace(results=(), keeps=True)
+    return made if made is None or is_aten or isinstance(func, Composed) else made._replace(results=(), keeps=True)
 
 
 def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
@@ -111,6 +113,8 @@ def _operator(
         return _join(call, func, memory)
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
     straight = not meets or _over_itself(call, func, memory)
+    if torch.Tag.pointwise not in func.tags and any(map(_has_gaps, call.outputs)):
+        straight = False  # some kernels write as if there were none
     if func in _WRITERS and straight:
         return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers))
     if out is not None and straight:
@@ -252,9 +256,16 @@ def _in_arena(call: CallRecord, memory: Memory) -> tuple[Tensor, ...]:
     """The results of a call that have a place in the arena, which none of its inputs shares.
 
     What a kernel allocates first need not be its result: it would write over an input that it has still to read.
+    Between rows of a tensor lies what others have written: nothing can be made there.
     """
     pairs = zip(call.outputs, call.fresh, strict=True)
-    return tuple(memory.tensor(view) for view, new in pairs if new and memory.span(view) is not None)
+    placed = [view for view, new in pairs if new and memory.span(view) is not None]
+    return () if any(map(_has_gaps, placed)) else tuple(map(memory.tensor, placed))
+
+
+def _has_gaps(view: View) -> bool:
+    """Whether other bytes lie between those of a tensor."""
+    return view.end - view.begin > math.prod(view.sizes) * view.dtype.itemsize
 
 
 def _take(place: Tensor, value: Tensor, call: CallRecord) -> None:

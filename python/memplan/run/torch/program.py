@@ -19,7 +19,7 @@ from ... import _core
 from ...errors import SourceError
 from ...importers.torch.private import names_of_torch
 from ...options.source import Source
-from ..matching import require_no_copies, require_same
+from ..matching import require_no_copies, require_same, whole_graph
 from ..poison import GARBAGE, deaths
 from ..program import Run
 from .fitted_recording import with_copies
@@ -28,6 +28,7 @@ from .kernels import Instruction, instruction
 from .memory import Memory
 from .module_state import Modes
 from .offering import Offering
+from .pieces.recording import in_pieces
 from .recording import CallRecord, Recording, View
 from .sources import Sources
 
@@ -80,9 +81,10 @@ class TorchProgram:
         )
         program = self._made_of(source)
         assert isinstance(program, TorchProgram)
-        assert plan.graph is not None
+        planned = whole_graph(plan)
+        assert planned is not None
         try:
-            require_same(plan.graph, program.graph)
+            require_same(planned, program.graph)
         except SourceError as error:
             raise SourceError(f"{changed}: {error}") from None
         return program
@@ -95,7 +97,7 @@ class TorchProgram:
     def steps_of(self, plan: PlanRecord) -> list[int]:
         """At which step of a plan each call runs: the ops may have been planned in another order."""
         assert plan.graph is not None
-        require_no_copies(plan.graph, self.graph)
+        require_no_copies(plan, self.graph)
         step = {op.name: step for step, op in enumerate(plan.graph.ops)}
         return [step[self._name(call)] for call in self.recording.calls]
 
@@ -124,7 +126,11 @@ class BoundProgram:
     def _bind(self, program: TorchProgram) -> None:
         plan, common = self._plan, self._common
         assert plan.graph is not None
-        recording = with_copies(program.recording, program.graph, plan.graph)
+        recording, graph = program.recording, program.graph
+        pieces = None if plan.fitting is None else plan.fitting.pieces
+        if pieces is not None:
+            recording, graph = in_pieces(recording, graph, pieces), pieces.graph
+        recording = with_copies(recording, graph, plan.graph)
         self._program, self._recording = program, recording
         self._memory = Memory(plan, recording, None if common is None else torch.from_numpy(common.data))
         self._free = [(0, len(self._memory.arena))] if common is None else common.free

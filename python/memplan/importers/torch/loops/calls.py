@@ -50,7 +50,7 @@ class Call:
     """A call of an operator, its arguments by the names of its schema; `results` may hold None for what is left out."""
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        names, defaults = _arguments(func)
+        names, defaults = arguments_of(func)
         self._values = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
         self._at: dict[Slot, int] = {}
         self.inputs: list[Tensor] = []
@@ -83,15 +83,14 @@ class Call:
     ) -> Iterator[Loop]:
         """The loop, of inputs by their slots and outputs by their places in the result; nothing if it cannot be said.
 
-        An output without elements is made early. Inputs that are not given are passed over, those that show bytes
-        again are read whole.
+        An output without elements is made early. Inputs that are not given are passed over.
         """
         if extent < 2:
             return
         read = dict[int, Rows]()
         for slot, rows in reads.items():
             tensor = self.tensor(slot)
-            if tensor is None or _shows_again(tensor):
+            if tensor is None:
                 continue
             axes = trimmed(tensor, rows.axes)
             if axes is not None and is_even(tensor, axes):
@@ -102,7 +101,7 @@ class Call:
                 continue
             if place in writes:
                 axes = trimmed(output, writes[place].axes)
-                if axes is None or not is_even(output, axes) or _shows_again(output):
+                if axes is None or not is_even(output, axes) or shows_again(output):
                     return
                 written.append((output, writes[place]._replace(axes=axes)))
             elif place in sums:
@@ -129,7 +128,8 @@ def is_even(tensor: Tensor, axes: Axes) -> bool:
     return all(tensor.stride(a) == tensor.stride(b) * tensor.shape[b] for a, b in pairs)
 
 
-def _shows_again(tensor: Tensor) -> bool:
+def shows_again(tensor: Tensor) -> bool:
+    """Whether several elements of a tensor are the same bytes."""
     return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
@@ -143,7 +143,8 @@ def _slots(name: str, value: Any) -> Iterator[tuple[Slot, Tensor]]:
 
 
 @cache
-def _arguments(func: Any) -> tuple[list[str], dict[str, Any]]:
+def arguments_of(func: Any) -> tuple[list[str], dict[str, Any]]:
+    """The names of the arguments of an operator, and what those are that need not be given."""
     arguments = func._schema.arguments
     defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
     return [a.name for a in arguments], defaults

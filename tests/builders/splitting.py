@@ -1,0 +1,79 @@
+"""Plans of networks with ops in pieces, by chance: any region that can be split, in any number of pieces."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import memplan
+from memplan import _core
+from memplan.plans.changes import Change, Fitting, InPieces
+
+REFUSED = "cannot be split: it|needs what a region makes, and makes what"
+Region = tuple[list[tuple[int, int, bool]], int]
+
+
+def in_random_pieces(plan: memplan.Plan, chance: random.Random, regions: int = 3, ops: int = 6) -> memplan.Plan | None:
+    """The plan of the same network with random regions in pieces; None where nothing was found that can be split."""
+    graph = plan.graph
+    assert graph is not None
+    chosen: list[Region] = []
+    for _ in range(regions):
+        taken = {op for region, _ in chosen for op, _, _ in region}
+        found = _region(graph, chance, taken, chosen, chance.randint(1, ops))
+        if found is not None:
+            chosen.append(found)
+    if not chosen:
+        return None
+    split = _core.split(graph, chosen)
+    made = memplan.plan(split.graph, chance.choice(("first_fit", "greedy_by_size")), alignment=chance.choice((16, 64)))
+    pieces = InPieces(graph, split.graph, tuple(split.pieces))
+    changes = tuple(Change("split", (), (), "", "", 0, 0.0, count, 0) for _, count in chosen)
+    return replace(made, source=plan.source, fitting=Fitting(changes, pieces=pieces))
+
+
+def _region(
+    graph: _core.Graph, chance: random.Random, taken: set[int], chosen: list[Region], most: int
+) -> Region | None:
+    ops = graph.ops
+    can = [k for k, op in enumerate(ops) if op.loops and k not in taken]
+    if not can:
+        return None
+    first = chance.choice(can)
+    loop = chance.randrange(len(ops[first].loops))
+    pieces = chance.randint(2, max(2, min(6, ops[first].loops[loop].extent)))
+    region = {first: (loop, False)}
+    if not _works(graph, chosen, region, pieces):
+        return None
+    for _ in range(3 * most):
+        near = _beside(ops, region, set(can))
+        if len(region) >= most or not near:
+            break
+        op = chance.choice(near)
+        more = {**region, op: (chance.randrange(len(ops[op].loops)), chance.random() < 0.2)}
+        if _works(graph, chosen, more, pieces):
+            region = more
+    return _rows(region), pieces
+
+
+def _rows(region: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
+    return [(op, *region[op]) for op in sorted(region)]
+
+
+def _works(graph: _core.Graph, chosen: list[Region], region: dict[int, tuple[int, bool]], pieces: int) -> bool:
+    try:
+        _core.split(graph, [*chosen, (_rows(region), pieces)])
+    except memplan.GraphError as error:
+        if not re.search(REFUSED, str(error)):
+            raise
+        return False
+    return True
+
+
+def _beside(ops: list[_core.Op], region: dict[int, tuple[int, bool]], can: set[int]) -> list[int]:
+    """Ops with loops that read what the region makes, or make what it reads."""
+    made = {name for k in region for name in ops[k].outputs}
+    read = {name for k in region for name in ops[k].inputs}
+    near = [k for k, op in enumerate(ops) if made.intersection(op.inputs) or read.intersection(op.outputs)]
+    return [k for k in near if k in can and k not in region]

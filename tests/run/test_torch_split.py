@@ -1,0 +1,115 @@
+"""Plans with ops in pieces, run: results are those of the network, and nothing is whole that was planned in pieces."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import memplan
+from builders.random_nets import RandomNet
+from builders.splitting import in_random_pieces
+
+
+def pictures() -> nn.Module:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.SiLU()]
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Upsample(scale_factor=2), nn.Conv2d(16, 3, 5, padding=2)).eval()
+
+
+class Words(nn.Module):
+    """A language model's head and its loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.hidden = nn.Embedding(3000, 32), nn.Linear(32, 32)
+        self.head = nn.Linear(32, 3000, bias=False)
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        logits = self.head(F.gelu(self.hidden(self.embedding(x))))
+        return F.cross_entropy(logits.view(-1, 3000), y.view(-1))
+
+
+def words() -> tuple[Words, Tensor, Tensor]:
+    torch.manual_seed(0)
+    x, y = torch.randint(0, 3000, (2, 2, 64)).unbind()
+    y[0, :9] = -100
+    return Words(), x, y
+
+
+def test_pictures_in_pieces() -> None:
+    net, x = pictures(), torch.randn(2, 3, 64, 64)
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    assert plan.changes[0].kind == "split"
+    run = plan.run(x, check=True)
+    with torch.no_grad():
+        torch.testing.assert_close(run.outputs, net(x), rtol=1e-5, atol=1e-5)
+    assert run.arena_bytes == plan.peak <= 0.4 * memplan.plan(net, args=(x,)).peak
+
+
+def test_a_loss_in_pieces_gives_the_gradients() -> None:
+    net, x, y = words()
+    plan = memplan.fit(net, "60%", allow=("split",), args=(x, y), train=True)
+    assert {"head.mm", "_log_softmax"} <= set(plan.changes[0].tensors)
+    run = plan.run(x, y, check=True)
+    loss = net(x, y)
+    loss.backward()
+    torch.testing.assert_close(run.loss, loss.detach())
+    for name, parameter in net.named_parameters():
+        torch.testing.assert_close(run.gradients[name], parameter.grad)
+
+
+def test_pieces_and_ops_that_run_again() -> None:
+    net, x, y = words()
+    blocks = (nn.Sequential(nn.Linear(32, 512), nn.BatchNorm1d(512), nn.Linear(512, 32)) for _ in range(4))
+    net.hidden = nn.Sequential(nn.Flatten(0, 1), *blocks)  # type: ignore[assignment]
+    plan = memplan.fit(net, "35%", allow=("split", "recompute"), args=(x, y), train=True)
+    assert {change.kind for change in plan.changes} == {"split", "recompute"}
+    run = plan.run(x, y, check=True)
+    net(x, y).backward()
+    for name, parameter in net.named_parameters():
+        torch.testing.assert_close(run.gradients[name], parameter.grad)
+
+
+def test_rows_of_what_is_expanded() -> None:
+    class Joined(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.add = nn.Parameter(torch.randn(1, 1, 32)), nn.Parameter(torch.randn(32))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = torch.cat([self.first.expand(x.shape[0], 1, 32), x], 1) + self.add.expand(x.shape[0], 65, 32)
+            return F.gelu(x * 2).sum(1)
+
+    net, x = Joined(), torch.randn(16, 64, 32)
+    plan = memplan.fit(net, "least", allow=("split",), args=(x,))
+    assert plan.changes[0].pieces > 1
+    torch.testing.assert_close(plan.run(x, check=True).outputs, net(x).detach())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks_in_random_pieces(seed: int) -> None:
+    chance = random.Random(seed)
+    net = RandomNet(seed).double().eval()
+    x = torch.randn(net.shape, dtype=torch.float64)
+    whole = memplan.plan(net, "first_fit", args=(x,), alignment=16)
+    plan = in_random_pieces(whole, chance)
+    assert plan is not None
+    for a, b in zip(plan.run(x, check=True).outputs, whole.run(x).outputs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_not_written_as_a_program(tmp_path: Path) -> None:
+    net, x = pictures(), torch.randn(2, 3, 64, 64)
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    with pytest.raises(memplan.UnsupportedError, match=r"plan\.run runs it, but it cannot be given as a program yet"):
+        _ = plan.program
+    plan.to_json(tmp_path / "plan.json")
+    again: Any = memplan.read_plan(tmp_path / "plan.json")
+    with pytest.raises(memplan.UnsupportedError, match="a plan that was read from a file does not know"):
+        again.run(x, source=net)
