@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,7 @@ _UNITS = {"b": 1} | {
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _NAMES = ("KiB", "MiB", "GiB", "TiB")
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
+_BESIDES = re.compile(r"kept\s*\+(.*)")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 _MOST = 2**63 - 1
 _ALWAYS = (-(2**63), _MOST)  # steps
@@ -33,22 +34,26 @@ class Budget:
     text: str  # as it was given
     bytes: int | None = None
     share: Fraction | None = None  # of what is needed without a budget
+    besides: bool = False  # on top of what a step keeps: weights, states and inputs
 
     @property
     def least(self) -> bool:
         """As few as can be reached."""
         return self.bytes is None and self.share is None
 
-    def of(self, whole: Callable[[], int]) -> int:
-        """The bytes; `whole` says what a share is of."""
+    def of(self, whole: Callable[[], int], kept: int = 0) -> int:
+        """The bytes; `whole` says what a share is of, `kept` how many of these a step keeps."""
+        beside = kept if self.besides else 0
         if self.bytes is not None:
-            return self.bytes
+            return beside + self.bytes
         assert self.share is not None
-        return int(self.share * whole())
+        return beside + int(self.share * (whole() - beside))
 
 
-def budget_of(value: Any, name: str, *, or_least: bool = False) -> Budget:
+def budget_of(value: Any, name: str, *, or_least: bool = False, of_step: bool = False) -> Budget:
     """A budget: bytes as for `in_bytes`, text such as "60%", or "least" where that is known.
+
+    ``of_step``: "kept + 2GiB" and "kept + 60%" are on top of what a step keeps, and shares of the rest.
 
     Raises
     ------
@@ -60,12 +65,23 @@ def budget_of(value: Any, name: str, *, or_least: bool = False) -> Budget:
     text = value.strip().lower() if isinstance(value, str) else ""
     if text == "least" and or_least:
         return Budget(text)
+    more, besides = besides_kept(value)
+    if of_step and besides:
+        return replace(budget_of(more, f"{name} after 'kept +'"), text=text, besides=True)
     if (found := _SHARE.fullmatch(text) if len(text) <= 64 else None) is not None:
         return Budget(text, share=Fraction(found[1]) / 100)
     if text == "least":
         raise ValueError(f"{name} must be bytes or a share such as '60%', got 'least', which memplan.fit takes")
-    expected = f"{EXPECTED}, or a share such as '60%'" + (", or 'least'" if or_least else "")
+    more = ["a share such as '60%'"] + ["'kept + 2GiB'"] * of_step + ["'least'"] * or_least
+    expected = ", or ".join([EXPECTED, *more])
     return Budget(str(value), in_bytes(value, name, expected=expected))
+
+
+def besides_kept(value: Any) -> tuple[Any, bool]:
+    """What follows "kept +" in a budget of a step, and whether it does: "2GiB" and True."""
+    text = value.strip().lower() if isinstance(value, str) and len(value) <= 64 else ""
+    found = _BESIDES.fullmatch(text)
+    return (value, False) if found is None else (found[1], True)
 
 
 def in_bytes(value: Any, name: str, least: int = 0, expected: str = EXPECTED) -> int:

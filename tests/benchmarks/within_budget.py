@@ -184,7 +184,7 @@ def compiled(network: Network, percent: int, halvings: int) -> dict[str, Any]:
     usual = Trained(network, lambda module: torch.compile(module, dynamic=False))
     budget = usual.held * percent // 100
     row = {"way": "torch.compile", "usual": usual.held, "budget": budget}
-    how = {"backend": "memplan", "options": {"budget": budget - usual.kept}}
+    how = {"backend": "memplan", "options": {"budget": budget, "optimizer": torch.optim.AdamW}}
     ours = None
     try:
         ours = Trained(network, lambda module: torch.compile(module, dynamic=False, **how))

@@ -10,7 +10,7 @@ import pytest
 
 import memplan
 from memplan import cli
-from memplan.sizes import in_bytes
+from memplan.sizes import budget_of, in_bytes
 
 PROBLEM = memplan.Problem([600, 400, 1024], [0, 1, 3], [2, 3, 4])
 
@@ -111,3 +111,23 @@ def test_least_is_for_what_may_give_something_up() -> None:
         memplan.plan(PROBLEM, capacity="least")
     with pytest.raises(TypeError, match=r"compare takes no option .planer.; did you mean .planner"):
         memplan.compare(PROBLEM, ["auto"], planer="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("700", 700), ("50%", 500), ("kept + 700", 1000), ("kept+50%", 650), (" Kept  +  1KiB ", 1324), (900, 900)],
+)
+def test_a_budget_of_a_step(text: Any, limit: int) -> None:
+    """1000 bytes, of which 300 are kept."""
+    assert budget_of(text, "budget", of_step=True).of(lambda: 1000, 300) == limit
+
+
+@pytest.mark.parametrize("text", ["kept", "kept + ", "kept + least", "kept + kept + 1", "kept - 5", "2GiB + kept"])
+def test_what_is_no_budget_of_a_step(text: str) -> None:
+    with pytest.raises(ValueError, match=r"budget( after 'kept \+')? must be"):
+        budget_of(text, "budget", or_least=True, of_step=True)
+
+
+def test_an_arena_keeps_nothing() -> None:
+    with pytest.raises(ValueError, match=r"capacity must be .* got 'kept \+ 2GiB'"):
+        budget_of("kept + 2GiB", "capacity")

@@ -329,7 +329,9 @@ def test_an_input_is_held_while_the_last_kernel_that_reads_it_runs(monkeypatch: 
     memory, kernel = wrapper.MemoryPlanningLine(None), wrapper.CommentLine("kernel")
     monkeypatch.setattr(Ledger, "_bytes", lambda self, node: 8)
     lines = [kernel, free["w"], memory, kernel, free["x"], free["y"], kernel, memory, free["z"], kernel]
-    assert [(block.name, block.last) for block in Ledger(lines).given] == [("w", 1), ("x", 2), ("y", 2), ("z", 2)]
+    for finer, last in ((False, [1, 2, 2, 2]), (True, [1, 3, 3, 4])):
+        given = Ledger(lines, finer=finer).given
+        assert [(block.name, block.last) for block in given] == list(zip("wxyz", last, strict=True))
 
 
 @pytest.mark.slow

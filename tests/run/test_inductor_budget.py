@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,10 @@ from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa:
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
 from memplan.run.inductor.forward_outputs import Step, given  # noqa: E402
+from memplan.run.inductor.outside import Outside, outside_of  # noqa: E402
 from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.run.inductor.step_load import held  # noqa: E402
+from memplan.sizes import Budget  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
 
 WITHOUT = 10**12
@@ -131,7 +134,7 @@ def test_too_small_a_budget_says_what_is_needed(returned: bool) -> None:
     needs = "1000.00 KiB of add, 1000.00 KiB of tangents_2, 1000.00 KiB of addmm_1 in scores"
     if not returned:
         needs = "1000.00 KiB of .*, 125.00 KiB of mm_1 in scores, 32.00 KiB of relu"
-    what = rf"no partition of the graph fits .* a step holds at least .* .{floor:,} bytes., weights, .* needs {needs}"
+    what = rf"no partition of the graph fits .* a step holds at least .* .{floor:,} bytes., 0 B of it .* needs {needs}"
     given = (torch.randn(256, 16), torch.randint(0, 1000, (256,)))
     with pytest.raises(Exception, match=what):
         compiled(Words(returned), floor - 1, [])(*given)
@@ -217,7 +220,7 @@ def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> Non
     saved = joint.Joint.saved
     monkeypatch.setattr(joint.Joint, "saved", lambda self, order: (seen.append(self), saved(self, order))[1])
     found = []
-    for options in ({}, {"budget": 460_000}):
+    for options in ({}, {"budget": "kept + 460000"}):
         torch._dynamo.reset()
         model = torch.compile(module, backend="memplan", options=options)
         torch.manual_seed(1)
@@ -236,7 +239,7 @@ def test_seeds_of_dropout_are_drawn_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
     small, large = (settings_of({"budget": size}, {}, set())[0] for size in ("1MiB", "2MiB"))
-    assert small.budget == 2**20
+    assert small.budget.bytes == 2**20
     assert small.key != large.key
     assert len({WithinBudget(*given).uuid() for given in ((1, 0), (2, 0), (1, 2), (2, 1))}) == 4
     with pytest.raises(ValueError, match="budget"):
@@ -258,11 +261,11 @@ def test_less_is_asked_for_where_kernels_hold_more() -> None:
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     before = times_loaded()
-    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, 4000) == 3400
+    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 4000)) == 3400
     assert asked == [9400, 4000, 4000, 3400, 3400]  # as it is, fused in two ways, less, and that with kernels
     assert len(loaded_since(before)) == 2
-    with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds 3,650"):
-        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, 3200)
+    with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds .* .3,650 bytes."):
+        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 3200))
     assert len(loaded_since(before)) == 2
 
 
@@ -278,7 +281,7 @@ def test_what_no_partition_fits_is_tried_once() -> None:
 
     graph, before = torch.fx.symbolic_trace(torch.nn.Identity()), times_loaded()
     with pytest.raises(memplan.InfeasibleError, match="mm needs 500"):
-        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, 400)
+        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 400))
     assert asked == [0, 400]
     assert not loaded_since(before)
 
@@ -293,7 +296,9 @@ def test_it_goes_on_with_the_fusing_that_holds_less(better: bool) -> None:
         more = 100 if written == better else 200
         loaded(Loaded("forward", {"cpu": {"planned": by._budget + more if by else 1000}}, []).to_text())
 
-    attempts.within(planned, torch.fx.symbolic_trace(torch.nn.Identity()), (), settings_of({}, {}, set())[0], {}, 500)
+    attempts.within(
+        planned, torch.fx.symbolic_trace(torch.nn.Identity()), (), settings_of({}, {}, set())[0], {}, Budget("", 500)
+    )
     assert asked == [(0, False), (500, True), (500, False), (400, better), (400, better)]
 
 
@@ -322,7 +327,7 @@ def test_what_inductor_fuses_is_not_counted_apart() -> None:
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     for budget, expected in ((158, [(0, 0)] * 2), (79, [(0, 0), (79, 158), (79, 158)])):
         asked.clear()
-        assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, budget) == "found"
+        assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", budget)) == "found"
         assert asked == expected
     wanted: list[int] = []
 
@@ -380,7 +385,7 @@ def test_higher_targets_are_tried_where_nothing_fits_the_budget_before_fusing() 
         return target
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
-    found = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, 400)
+    found = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 400))
     assert asked[:3] == [1000, 400, 400]
     assert found == asked[-1]
     assert 600 <= found <= 800
@@ -399,6 +404,70 @@ def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch
     assert compiling.compiled(graph, (), settings, {}) == 6000
     assert len(loaded_since(before)) == 2  # what was compiled to know the whole is forgotten
     assert settings.key != settings_of({"budget": "70%"}, {}, set())[0].key
+
+
+def test_where_nothing_can_be_counted_a_share_asks_for_nothing() -> None:
+    """A graph of views alone holds nothing."""
+    asked: list[Any] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        asked.append(patches)
+        return "as it is"
+
+    graph, share = torch.fx.symbolic_trace(torch.nn.Identity()), Budget("60%", share=Fraction(3, 5))
+    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, share) == "as it is"
+    assert asked == [{}, {}]
+
+
+def test_weights_inputs_and_states_are_outside_and_so_is_the_update() -> None:
+    """AdamW has two states of each weight, and the number of steps; its step makes two tensors for one weight."""
+    model, x = torch.nn.Linear(64, 32), torch.randn(8, 64)
+    weights = sum(p.nbytes for p in model.parameters())
+    given = [x, *model.parameters(), model.weight.t(), 3]
+    assert outside_of(given) == Outside(weights + x.nbytes)
+    expected = memplan.estimate(model, args=(x,), train=True, optimizer="AdamW")
+    for optimizer in (torch.optim.AdamW, "AdamW", torch.optim.AdamW(model.parameters())):
+        found = outside_of(given, optimizer)
+        assert found.kept == expected.kept
+        assert found.updating == weights + 2 * model.weight.nbytes
+        assert outside_of([x], optimizer).kept == (
+            expected.kept if isinstance(optimizer, torch.optim.AdamW) else x.nbytes
+        )
+        with torch.no_grad():
+            assert outside_of(given, optimizer) == Outside(expected.kept)
+
+
+@pytest.mark.parametrize(("text", "limit"), [(5000, 3800), ("50%", 3200), ("kept + 1000", 1000), ("kept + 50%", 2200)])
+def test_a_budget_is_for_all_bytes_of_a_step(monkeypatch: pytest.MonkeyPatch, text: Any, limit: int) -> None:
+    """4,400 bytes and more that 1,200 are beside, and 4,500 in an update, which no partition changes."""
+    asked: list[tuple[int, int]] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        by = patches.get("custom_partitioner_fn")
+        asked.append((by._limit, by._kept) if by else (0, 0))
+        loaded(Loaded("forward", {"cpu": {"planned": by._budget if by else 4400}}, []).to_text())
+
+    monkeypatch.setattr(compiling, "_planned", planned)
+    settings, _ = settings_of({"budget": text, "optimizer": "SGD"}, {}, set())
+    for updating in (0, 800):
+        monkeypatch.setattr(attempts, "outside_of", lambda *_, u=updating: Outside(1200, u))
+        asked.clear()
+        whole = {"50%": 2800 - 1200, "kept + 50%": 2200}.get(text, limit)
+        compiling.compiled(torch.fx.symbolic_trace(torch.nn.Identity()), (), settings, {})
+        assert asked[1] == (whole, 1200)
+    monkeypatch.setattr(attempts, "outside_of", lambda *_: Outside(1200, 4500))
+    with pytest.raises(
+        memplan.InfeasibleError, match=r"1.17 KiB of it weights.* the optimizer's step needs 4.39 KiB"
+    ) as e:
+        compiling.compiled(torch.fx.symbolic_trace(torch.nn.Identity()), (), settings, {})
+    assert (e.value.proven, e.value.lower_bound) == (True, 5700)
+
+
+def test_an_optimizer_is_for_a_budget() -> None:
+    with pytest.raises(ValueError, match="optimizer needs budget"):
+        settings_of({"optimizer": "AdamW"}, {}, set())
+    with pytest.raises(Exception, match=r"no partition of the graph fits 1.00 KiB .* because these are kept"):
+        torch.compile(torch.nn.Linear(64, 32), backend="memplan", options={"budget": "1KiB"})(torch.randn(8, 64))
 
 
 def test_a_graph_whose_buffers_cannot_be_counted_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -480,6 +549,6 @@ def test_kernels_of_inductor_stay_within_the_budget() -> None:
     usual, gradients = step(torch.compile(module, backend="memplan"), module, x)
     torch._dynamo.reset()
     budget = usual * 6 // 10
-    real, again = step(torch.compile(module, backend="memplan", options={"budget": budget}), module, x)
+    real, again = step(torch.compile(module, backend="memplan", options={"budget": f"kept + {budget}"}), module, x)
     assert real <= budget
     assert all(map(torch.equal, gradients, again))

@@ -24,14 +24,17 @@ class Ledger:
     """The blocks that lines make, hand on and free.
 
     Steps are counted as torch's memory planner does: each run of lines about memory begins one, which lasts until the
-    next. A block is held from the step of the line that makes it to the step of the line that frees it, or to the end.
-    ``allocated`` says by the position of a line which block it allocates, and ``calls`` what the kernels that return
-    their results make. ``given`` are inputs that the graph lets go, from the beginning until then. A line that lets an
-    input go is not about memory for torch: it takes effect after the kernels of its step. ``alive`` says which block a
-    buffer lies in at the end, and ``ran`` which kernels run in a step. ``number`` makes a size an integer.
+    next. A line that lets an input go is not about memory for torch: it takes effect after the kernels of its step.
+    With `finer` steps it begins one, if a kernel has run in the step before it. A block is held from the step of the
+    line that makes it to the step of the line that frees it, or to the end. ``allocated`` says by the position of a
+    line which block it allocates, and ``calls`` what the kernels that return their results make. ``given`` are inputs
+    that the graph lets go, from the beginning until then. ``alive`` says which block a buffer lies in at the end, and
+    ``ran`` which kernels run in a step. ``number`` makes a size an integer.
     """
 
-    def __init__(self, lines: list[Any], number: Callable[[Any, str], int] | None = None) -> None:
+    def __init__(
+        self, lines: list[Any], number: Callable[[Any, str], int] | None = None, *, finer: bool = False
+    ) -> None:
         self._number = number or number_of
         self.blocks: list[Block] = []
         self.allocated: dict[int, Block] = {}
@@ -46,8 +49,9 @@ class Ledger:
         about_memory = False
         for position, line in enumerate(lines):
             before, about_memory = about_memory, isinstance(line, wrapper.MemoryPlanningLine)
-            self.steps += about_memory and not before
-            self._ran = not about_memory and (self._ran or not isinstance(line, wrapper.FreeLine))
+            lets_go = finer and self._ran and _lets_input_go(line)
+            self.steps += lets_go or (about_memory and not before)
+            self._ran = not (about_memory or lets_go) and (self._ran or not isinstance(line, wrapper.FreeLine))
             self._note(line, position)
         self.steps += 1
         for block in self.blocks:
@@ -63,7 +67,7 @@ class Ledger:
             self._called(line.node, position)
         elif isinstance(line, wrapper.MultiOutputLine):
             self._unpacked(line)
-        elif isinstance(line, wrapper.FreeLine) and isinstance(line.node, ir.InputBuffer):
+        elif _lets_input_go(line):
             self._let_go(line.node)
         elif isinstance(line, MEMORY) and line.node.get_name() not in V.graph.removed_buffers:
             self._memory(line, position)
@@ -116,6 +120,10 @@ class Ledger:
         if name not in self.alive:
             raise UnsupportedError(f"torch.compile frees {name}, which no line that is known here has made")
         self.alive.pop(name).last = self.steps
+
+
+def _lets_input_go(line: Any) -> bool:
+    return isinstance(line, wrapper.FreeLine) and isinstance(line.node, ir.InputBuffer)
 
 
 def _kernel(line: Any) -> str:

@@ -22,10 +22,12 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.codecache import PyCodeCache
 
 from ...plans.failing import InfeasibleError
-from ...sizes import Budget, with_bytes
-from .budget import APART, WithinBudget
+from ...sizes import Budget, format_bytes, with_bytes
+from .budget import WithinBudget, of_kept, unfit
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
+from .floor import Floor
+from .outside import outside_of
 from .settings import Settings
 
 Code = Callable[..., Any]
@@ -46,24 +48,32 @@ def within(
     inputs: Sequence[Any],
     settings: Settings,
     patches: dict[str, Any],
-    budget: int | Budget,
+    budget: Budget,
 ) -> Code:
-    """A graph that holds a budget in the buffers of its wrappers, too; ``compiled`` compiles one by its settings.
+    """A graph within a budget, in the buffers of its wrappers too; ``compiled`` compiles one by its settings.
 
     InfeasibleError: none was found that fits. The error says what the least found holds, and when. If no partition can
     fit, it says why.
     """
-    partitions = _Partitions(lambda own, *how: compiled(own, inputs, *how), graph, settings, patches)
+    outside = outside_of(inputs, settings.optimizer)
+    kept, updating = outside.kept, outside.updating
+    partitions = _Partitions(lambda own, *how: compiled(own, inputs, *how), graph, settings, patches, kept)
     usual = partitions.read(None, {})
-    limit = budget.of(lambda: usual.holds) if isinstance(budget, Budget) else budget
+    if not usual.holds and budget.share is not None:
+        return usual.found()  # there is nothing to count
+    limit = budget.of(lambda: kept + max(usual.holds, updating), kept) - kept
+    if max(updating, 1) > limit:
+        where = f"the optimizer's step needs {format_bytes(updating)} for gradients and what it makes"
+        raise unfit(limit, kept, Floor(updating, where if updating else "these are kept"))
     return (usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)).found()
 
 
 class _Partitions:
-    """Partitions of a graph, as Inductor fuses them."""
+    """Partitions of a graph, as Inductor fuses them. What they hold is besides what is kept."""
 
-    def __init__(self, compiled: Compile, graph: Any, settings: Settings, patches: dict[str, Any]) -> None:
+    def __init__(self, compiled: Compile, graph: Any, settings: Settings, patches: dict[str, Any], kept: int) -> None:
         self._compiled, self._graph, self._settings, self._patches = compiled, graph, settings, patches
+        self._kept = kept
         self._said: dict[int, str] = {}  # of what holds so many bytes: the worst moment
 
     def read(self, partitioner: WithinBudget | None, fusing: Fusing) -> Tried:
@@ -82,7 +92,7 @@ class _Partitions:
 
         def partitioned(target: int, fusing: Fusing) -> Tried | None:
             try:
-                return self.read(WithinBudget(target, usual, limit), fusing)
+                return self.read(WithinBudget(target, usual, limit, self._kept, self._settings.allow), fusing)
             except InfeasibleError as error:
                 if error.proven:
                     raise
@@ -113,11 +123,12 @@ class _Partitions:
             return self._compiled(own, settings, patches)
 
     def _infeasible(self, limit: int) -> InfeasibleError:
-        least = min(self._said)
-        text = f"no partition of the graph was found that fits {with_bytes(limit)} as Inductor fuses it"
-        moment = f"; its worst moment is in {self._said[least]}" if self._said[least] else ""
-        message = f"{text}; the least found holds {least:,} at once, {APART}{moment}"
-        return InfeasibleError(message, capacity=limit, peak=least)
+        found = min(self._said)
+        capacity, least = self._kept + limit, self._kept + found
+        text = f"no partition of the graph was found that fits {with_bytes(capacity)} as Inductor fuses it"
+        moment = f"; its worst moment is in {self._said[found]}" if self._said[found] else ""
+        message = f"{text}; the least found holds {with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
+        return InfeasibleError(message, capacity=capacity, peak=least)
 
 
 def _copied(graph: fx.GraphModule) -> fx.GraphModule:

@@ -25,18 +25,18 @@ from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_
 
 from ... import _core
 from ...plans.failing import InfeasibleError
-from ...sizes import with_bytes
+from ...sizes import format_bytes, with_bytes
 from .capacity_search import Attempt, Search
 from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
+from .splitting import SCALES, split_graph
 from .step_load import held
 
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
-APART = "weights, inputs and states of the optimizer not counted"
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
 _BY_TORCH = partitioners.choose_saved_values_set
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
@@ -58,21 +58,42 @@ class WithinBudget(CustomPartitionerFn):
 
     Tensors are counted before Inductor fuses kernels. ``usual`` is what the usual graphs hold as Inductor fuses them:
     the budget is larger before that, by the same factor. 0: that is not known. ``limit`` is what a step may hold, where
-    the budget is a target below that.
+    the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states.
     """
 
-    def __init__(self, budget: int, usual: int = 0, limit: int = 0) -> None:
-        self._budget, self._usual, self._limit = budget, usual, limit or budget
+    def __init__(
+        self, budget: int, usual: int = 0, limit: int = 0, kept: int = 0, allow: Sequence[str] = ("recompute",)
+    ) -> None:
+        self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
+        self._allow = tuple(allow)
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
-        found = within(Cuts(gm, joint_inputs, kwargs), self._budget, self._usual, self._limit)
+        gm, limit = self.split(gm), self._limit
+        if "split" in self._allow:
+            limit = 0  # the floor is that of these pieces
+        cuts = Cuts(gm, joint_inputs, kwargs)
+        if "recompute" in self._allow:
+            found = within(cuts, self._budget, self._usual, limit, self._kept)
+        else:
+            found = cuts.by_torch()
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
         return found.graphs
+
+    def split(self, gm: fx.GraphModule) -> fx.GraphModule:
+        """The graph with ops in pieces, as far as that is allowed and brings the tensors within the budget."""
+        if "split" not in self._allow:
+            return gm
+        split = split_graph(gm, self._budget)
+        if split.reason:
+            log.warning("nothing is in pieces: %s", split.reason)
+        return split.module
 
     def uuid(self) -> Any:
         """What compiled code depends on."""
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
-        return get_hash_for_files(tuple(files), f"{self._budget} of {self._usual}, {self._limit}")
+        return get_hash_for_files(
+            tuple(files), f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}"
+        )
 
 
 class Cuts:
@@ -101,6 +122,7 @@ class Cuts:
 
         def watched(nodes: fx.Graph, *args: Any, **kwargs: Any) -> list[fx.Node]:
             floors.append(floor_of(nodes))
+            _saved_by_forward(nodes, args[0])
             return choose(nodes, *args, **kwargs)
 
         copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
@@ -110,7 +132,25 @@ class Cuts:
         return Partition(graphs, peak, _repeated(*graphs), floors[-1])
 
 
-def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0) -> Partition:
+def _saved_by_forward(nodes: fx.Graph, info: partitioners.NodeInfo) -> None:
+    """What backward multiplies is computed by forward, with all that it needs, and saved."""
+    waiting = []
+    for node in nodes.nodes:
+        if SCALES in node.meta:
+            waiting.append(node.args[0])
+            node.args[0].meta["recompute"] = partitioners.CheckpointPolicy.MUST_SAVE  # type: ignore[attr-defined]
+    while waiting:
+        node = waiting.pop()
+        if not info.is_required_fw(node):
+            info._required_fw_nodes.add(node)
+            info.unclaimed_nodes.discard(node)
+            waiting += node.all_input_nodes
+    info.__dict__.pop("required_fw_nodes", None)  # is kept when it was asked for
+    order = (node for node in nodes.nodes if info.is_required_fw(node))
+    info.fw_order.update({node: place for place, node in enumerate(order)})
+
+
+def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0) -> Partition:
     """The cheapest partition found whose peak is within a budget, where the usual one holds ``fused`` bytes when fused.
 
     InfeasibleError: none was found. The error says what the least found holds. If the floor is above the limit, no
@@ -118,9 +158,7 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0) -> Partition:
     """
     usual: Partition = cuts.by_torch()
     if usual.floor.total > limit > 0:
-        text = f"no partition of the graph fits {with_bytes(limit)}: a step holds at least "
-        text += f"{with_bytes(usual.floor.total)}, {APART}, because {usual.floor.where}"
-        raise InfeasibleError(text, capacity=limit, lower_bound=usual.floor.total)
+        raise unfit(limit, kept, usual.floor)
     if 0 < fused < usual.peak:
         budget = budget * usual.peak // fused
     if usual.peak <= budget:
@@ -141,6 +179,19 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0) -> Partition:
     least = min(usual.peak, search.least.holds if search.least else usual.peak)
     text = f"no partition of the graph was found that fits {with_bytes(budget)}"
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
+
+
+def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:
+    """The error if a step holds more whatever is done; the limit and the floor are besides what is kept."""
+    least = kept + floor.total
+    text = f"no partition of the graph fits {with_bytes(kept + limit)}: a step holds at least {with_bytes(least)}, "
+    message = f"{text}{of_kept(kept)}, because {floor.where}"
+    return InfeasibleError(message, capacity=kept + limit, lower_bound=least)
+
+
+def of_kept(kept: int) -> str:
+    """How much of what is held was there before, in words."""
+    return f"{format_bytes(kept)} of it weights, inputs and states"
 
 
 def _repeated(forward: fx.GraphModule, backward: fx.GraphModule) -> float:

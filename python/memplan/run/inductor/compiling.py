@@ -32,6 +32,7 @@ from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
 from .attempts import within
+from .budget import WithinBudget
 from .compiled import loaded_since, times_loaded
 from .forward_outputs import Outputs, Step
 from .ordering import in_order
@@ -74,6 +75,9 @@ def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
 
     def inner(graph: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         _install()
+        partitioner = patches.get("custom_partitioner_fn")
+        if kwargs.get("is_inference") and isinstance(partitioner, WithinBudget):
+            graph = partitioner.split(graph)
         step.outputs, before = Outputs.of(graph), times_loaded()
         own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
         with _CONFIG.patch(cache_key_tag=own), _planning(settings, step):

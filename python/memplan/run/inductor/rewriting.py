@@ -41,7 +41,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     """
     _check(codegen)
     lines = _without_removed(codegen)
-    ledger = Ledger(lines, _hint)
+    ledger = Ledger(lines, _hint, finer=True)
     calls = served(lines, ledger.calls) if settings.serve else {}
     scratch = scratch_of(lines, calls)
     position = {
@@ -164,6 +164,6 @@ def _blocks_by_default(codegen: Any, by_torch: Callable[[Any, bool], None]) -> l
     codegen.lines = [copy.copy(line) for line in lines]
     try:
         by_torch(codegen, False)
-        return Ledger(codegen.lines, _hint).blocks
+        return Ledger(codegen.lines, _hint, finer=True).blocks
     finally:
         codegen.lines = lines

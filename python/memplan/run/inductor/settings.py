@@ -6,18 +6,19 @@ import hashlib
 import inspect
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ... import _core
-from ...options.checks import switch
+from ...options.checks import names, switch
 from ...planning.orders import check_order
 from ...planning.registry import IN_PYTHON, check_planner, find
 from ...sizes import Budget, budget_of, in_bytes
 from ...text import nearest
 
-FORMAT = 6  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+FORMAT = 7  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
+WAYS = ("recompute", "split")
 _LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
 _STANDARD_ALIGNMENT = {"cuda": 512}
 
@@ -32,8 +33,9 @@ class Settings:
     split: bool = True  # whether a graph may have several arenas, one after another, where that holds less
     serve: bool = True  # whether kernels of torch get memory of arenas for their results and scratch
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
-    # bytes that forward and backward may hold: what forward saves is chosen so. Or a share of what they hold without
-    budget: int | Budget | None = None
+    budget: Budget | None = None  # what a step may hold: what forward saves is chosen so
+    allow: tuple[str, ...] = ("recompute",)  # what may be done for a budget, as in `memplan.fit`
+    optimizer: Any = field(default=None, repr=False, compare=False)  # whose states and update a budget counts
     fuse_within: int | None = None  # ops that are farther apart in the graph are not fused; None: as torch does
 
     def alignment_on(self, device_type: str) -> int:
@@ -68,7 +70,13 @@ def settings_of(
         An option that neither knows, or a value that memplan's cannot have.
     """
     own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": switch("split")}
-    own |= {"serve": switch("serve"), "order": check_order, "budget": _budget}
+    own |= {
+        "serve": switch("serve"),
+        "order": check_order,
+        "budget": _budget,
+        "allow": _allow,
+        "optimizer": lambda given: given,
+    }
     chosen: dict[str, Any] = {}
     patches = dict(of_mode)
     for name, value in options.items():
@@ -83,6 +91,12 @@ def settings_of(
                 f"options of the backend memplan are {', '.join(own)} and those of torch._inductor.config, got {name!r}"
                 + (f"; did you mean {near!r}?" if near else "")
             )
+    if "allow" in chosen and chosen.get("budget") is None:
+        raise ValueError("allow needs budget: options={'budget': '60%', 'allow': ['recompute', 'split']}")
+    if chosen.get("optimizer") is not None and chosen.get("budget") is None:
+        raise ValueError(
+            "optimizer needs budget, which counts its states: options={'budget': '8GiB', 'optimizer': ...}"
+        )
     return Settings(**chosen), patches
 
 
@@ -95,6 +109,16 @@ def _place(value: Any) -> tuple[str, ...]:
     return tuple(kind for kind in PLACED if kind in value)
 
 
+def _allow(value: Any) -> tuple[str, ...]:
+    ways = names(value, "allow")
+    for way in ways or [""]:
+        if way not in WAYS:
+            near = nearest(way, WAYS)
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}{meant}")
+    return tuple(way for way in WAYS if way in ways)
+
+
 def _alignment(value: Any) -> int:
     size = in_bytes(value, "alignment", _LEAST_ALIGNMENT)
     if size & (size - 1):
@@ -102,8 +126,5 @@ def _alignment(value: Any) -> int:
     return size
 
 
-def _budget(value: Any) -> int | Budget | None:
-    if value is None:
-        return None
-    budget = budget_of(value, "budget")
-    return budget if budget.bytes is None else budget.bytes
+def _budget(value: Any) -> Budget | None:
+    return None if value is None else budget_of(value, "budget", of_step=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import threading
+
+from ..malloc import trim
 
 _SETTLED = 2  # calls after the last code was loaded: in the first one, torch may still compile
 _lock = threading.Lock()
@@ -27,6 +28,4 @@ def called() -> None:
         settled = _calls == _SETTLED
     if settled:
         gc.collect()
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
-        if trim is not None:
-            trim(0)
+        trim()

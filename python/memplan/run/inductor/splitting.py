@@ -1,0 +1,119 @@
+"""The joint graph of forward and backward with ops in pieces, so that what lies between them is never whole.
+
+A region may hold ops of both: the loss of a language model, from its hidden states to their gradient. Then its backward
+runs within forward, for 1 in place of the gradient that backward will be given, and backward multiplies
+(`tangents.py`). So ops of backward that are linear in no scalar have no pieces.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+from torch._inductor.decomposition import select_decomp_table
+
+from ... import _core
+from ...errors import SourceError, UnsupportedError
+from ..torch.pieces.graph import in_pieces
+from ..torch.pieces.network import Traced, traced
+from .step_load import storages
+from .tangents import linear_in, move_to_forward
+
+log = logging.getLogger("memplan.run")
+SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
+_SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
+_WORK = 3_000_000  # of a search
+_MOST = 64  # pieces
+
+
+@dataclass(frozen=True)
+class Split:
+    """A graph with ops in pieces, the regions, and a reason where there are none."""
+
+    module: fx.GraphModule
+    changes: Sequence[_core.SplitChange] = ()
+    reason: str = ""
+
+
+def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
+    """A graph of which as much is split as a capacity asks for, or as little as is found where that is None."""
+    own = fx.GraphModule(module, copy.deepcopy(module.graph))
+    own.meta.update(module.meta)
+    linear = linear_in(own.graph)
+    try:
+        read = traced(own.graph, {node: tangent is not None for node, tangent in linear.items()})
+        found = _found(read, capacity)
+        if any(_is_no_use(own, change, linear) for change in found.changes):
+            read = traced(own.graph, dict.fromkeys(linear, False))
+            found = _found(read, capacity)
+        if not found.changes:
+            return Split(module, (), _reason(linear))
+        loops = {read.nodes[piece.of].name: piece.loop for piece in found.pieces if piece.does == "part"}
+        if linear:
+            _hoist(own, found.changes, linear)
+            read = traced(own.graph)
+        pieces = _core.split(
+            read.graph, [(_region(read, change.ops, loops), change.pieces) for change in found.changes]
+        )
+        made = in_pieces(own, read, pieces.pieces, select_decomp_table())
+    except (UnsupportedError, SourceError) as reason:
+        return Split(module, (), str(reason))
+    for change in found.changes:
+        log.info("%d pieces of %s, so that %s are never whole", change.pieces, change.ops, change.tensors)
+    return Split(made, found.changes)
+
+
+def _found(read: Traced, capacity: int | None) -> _core.FoundSplit:
+    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, _MOST)
+
+
+def _is_no_use(module: fx.GraphModule, change: _core.SplitChange, linear: Mapping[fx.Node, fx.Node | None]) -> bool:
+    """Whether forward would save something as large as what is never whole: as where something else reads logits."""
+    members, late = _members(module, change, linear)
+    if not late:
+        return False
+    left = [node for node in late if any(user not in late for user in node.users)]
+    return max(map(_bytes, left), default=0) >= max(map(_bytes, members))
+
+
+def _members(
+    module: fx.GraphModule, change: _core.SplitChange, linear: Mapping[fx.Node, fx.Node | None]
+) -> tuple[list[fx.Node], set[fx.Node]]:
+    """The ops of a region, and those of backward among them that forward is to run."""
+    names = set(change.ops)
+    members = [node for node in module.graph.nodes if node.name in names]
+    late = {node for node in members if node in linear}
+    return members, late if len(late) < len(members) else set()
+
+
+def _bytes(node: fx.Node) -> int:
+    return max(storages(node).values(), default=0)
+
+
+def _reason(linear: Mapping[fx.Node, fx.Node | None]) -> str:
+    """Why a loss may not be in pieces."""
+    for node, tangent in linear.items():
+        if tangent is None:
+            return f"{node.name} of backward is linear in no gradient of a scalar"
+    return ""
+
+
+def _hoist(module: fx.GraphModule, changes: Sequence[_core.SplitChange], linear: dict[Any, Any]) -> None:
+    """Let backward run within forward where a region holds both."""
+    for change in changes:
+        _, late = _members(module, change, linear)
+        if not late:
+            continue
+        for saved in move_to_forward(module.graph, late, linear):
+            for user in saved.users:
+                if user not in linear and user not in late:
+                    user.meta[SCALES] = True
+
+
+def _region(read: Traced, ops: Sequence[str], loops: Mapping[str, int]) -> list[tuple[int, int, bool]]:
+    place = {op.name: k for k, op in enumerate(read.graph.ops)}
+    return sorted((place[name], loops[name], False) for name in ops)

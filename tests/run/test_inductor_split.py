@@ -1,0 +1,157 @@
+"""`torch.compile(model, backend="memplan", options={"budget": ..., "allow": ["split"]})`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
+from torch._inductor.decomposition import select_decomp_table  # noqa: E402
+
+from memplan.run.inductor import budget  # noqa: E402
+from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
+from memplan.run.inductor.settings import settings_of  # noqa: E402
+from memplan.run.inductor.splitting import SCALES  # noqa: E402
+from memplan.run.inductor.step_load import storages  # noqa: E402
+
+TOKENS, WIDTH, CLASSES = 16, 4, 200
+
+
+class Head(nn.Module):
+    """Hidden states and the loss of a language model."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, CLASSES, bias=False)
+        self.how = how
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return nn.functional.cross_entropy(self.last(self.first(x)), y, **self.how)
+
+
+class AndLogits(Head):
+    def forward(self, x: Any, y: Any) -> Any:
+        logits = self.last(self.first(x))
+        return nn.functional.cross_entropy(logits, y), logits
+
+
+class AndMore(Head):
+    def forward(self, x: Any, y: Any) -> Any:
+        hidden = self.first(x)
+        return nn.functional.cross_entropy(self.last(hidden), y), hidden.sigmoid()
+
+
+def compiled(model: nn.Module, seen: dict[str, Any]) -> Any:
+    """A model whose graphs run op by op, the loss in pieces; what forward and backward are."""
+
+    class Noted(budget.WithinBudget):
+        def __call__(self, gm: Any, joint_inputs: Any, **kwargs: Any) -> Any:
+            graphs = super().__call__(gm, joint_inputs, **kwargs)
+            seen["graphs"] = graphs
+            return graphs
+
+    def as_it_is(graph: Any, inputs: Any) -> Any:
+        return make_boxed_func(graph.forward)
+
+    torch._dynamo.reset()
+    partition = Noted(28_000, allow=("split",))
+    how = {"fw_compiler": as_it_is, "partition_fn": partition, "decompositions": select_decomp_table()}
+    return torch.compile(model, backend=aot_autograd(**how))
+
+
+def gradients(model: nn.Module, run: Any, x: Any, y: Any, scale: float, times: int) -> list[Any]:
+    model.zero_grad()
+    x.grad = None
+    for _ in range(times):
+        result = run(x, y)
+        parts = result if isinstance(result, tuple) else (result,)
+        sum((part.mean() * scale * (k + 1) for k, part in enumerate(parts)), torch.zeros(())).backward()
+    return [x.grad, *(p.grad.clone() for p in model.parameters())]
+
+
+def example() -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    y = torch.randint(0, CLASSES, (TOKENS,))
+    y[3:9] = -100
+    return torch.randn(TOKENS, WIDTH, dtype=torch.float64, requires_grad=True), y
+
+
+@pytest.mark.parametrize(
+    ("model", "scale", "times"),
+    [
+        (Head, 1.0, 1),
+        (Head, 1024.0, 2),
+        (lambda: Head(label_smoothing=0.1), 1.0, 1),
+        (lambda: Head(reduction="sum"), 0.5, 1),
+        (AndMore, 1.0, 1),
+    ],
+)
+def test_a_loss_in_pieces_has_equal_gradients(model: Any, scale: float, times: int) -> None:
+    (x, y), seen = example(), dict[str, Any]()
+    own = model().double()
+    expected = gradients(own, own, x, y, scale, times)
+    found = gradients(own, compiled(own, seen), x, y, scale, times)
+    torch.testing.assert_close(found, expected)
+    forward, backward = seen["graphs"]
+    made = [size for node in forward.graph.nodes for size in storages(node).values()]
+    assert max(made) < 8 * TOKENS * CLASSES  # bytes: logits are never whole
+    assert any(SCALES in node.meta for node in backward.graph.nodes)
+    assert not any(node.target is torch.ops.aten.exp.default for node in backward.graph.nodes)
+
+
+def test_where_something_else_reads_the_logits_backward_stays() -> None:
+    (x, y), seen = example(), dict[str, Any]()
+    own = AndLogits().double()
+    expected = gradients(own, own, x, y, 1.0, 1)
+    torch.testing.assert_close(gradients(own, compiled(own, seen), x, y, 1.0, 1), expected)
+    assert not any(SCALES in node.meta for node in seen["graphs"][1].graph.nodes)
+
+
+def test_half_precision_keeps_its_scale() -> None:
+    """Gradients for 1 would be too small: that is why losses are scaled."""
+    seen: dict[str, Any] = {}
+    own = Head().half()
+    x, y = example()
+    gradients(own, compiled(own, seen), x.detach().half().requires_grad_(), y, 1024.0, 1)
+    assert not any(SCALES in node.meta for node in seen["graphs"][1].graph.nodes)
+
+
+def test_what_is_allowed_is_checked() -> None:
+    def settings(**options: Any) -> Any:
+        return settings_of(options, {}, set())[0]
+
+    assert settings(budget="60%", allow=["split", "recompute"]).allow == ("recompute", "split")
+    with pytest.raises(
+        ValueError, match="allow must hold ways among recompute, split, got 'splt'; did you mean 'split'"
+    ):
+        settings(budget="60%", allow=["splt"])
+    with pytest.raises(ValueError, match="allow needs budget"):
+        settings(allow=["split"])
+
+
+@pytest.mark.slow
+def test_the_backend_takes_it() -> None:
+    x, y = example()
+    own = Head().double()
+    expected = gradients(own, own, x, y, 3.0, 1)
+    torch._dynamo.reset()
+    run = torch.compile(own, backend="memplan", options={"budget": "97%", "allow": ["split"]})
+    torch.testing.assert_close(gradients(own, run, x, y, 3.0, 1), expected)
+
+
+def test_inference_in_pieces_holds_less() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1)).eval()
+    x = torch.randn(1, 1, 32, 32)
+    torch._dynamo.reset()
+    before = times_loaded()
+    run = torch.compile(net, backend="memplan", options={"budget": "kept + 28KiB", "allow": ["split"]})
+    with torch.no_grad():
+        torch.testing.assert_close(run(x), net(x))
+    [found] = loaded_since(before)
+    assert max(found.planned) <= 28 * 1024  # the first convolution alone makes 32
