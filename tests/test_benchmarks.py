@@ -132,3 +132,41 @@ def test_the_table_of_conflicts_and_shapes(tmp_path: Path) -> None:
     rows = json.loads(figures.read_text())
     assert [row["problem"] for row in rows] == ["idle, 50, seed 0", "idle, 50, seed 1"]
     assert all(row["bound"] <= row["peaks"]["auto"] <= row["peaks"]["squeaky_wheel"] for row in rows)
+
+
+def test_what_a_file_has_is_not_paid_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    paid = pytest.importorskip("paid")
+    said, ran = {"eager": 4.0, "planned": 3.0, "inductor": 2.0, "memplan": 1.0}, list[str]()
+
+    def in_process(name: str, way: str, mode: str) -> dict[str, Any]:
+        ran.append(way)
+        figures = dict.fromkeys(paid.FIGURES, said[way] * 2**20)
+        return {"error": "killed"} if name == "broken" else {**figures, "result": way[0]}
+
+    monkeypatch.setattr(paid, "in_process", in_process)
+    figures = tmp_path / "figures.json"
+
+    def table(count: int) -> Any:
+        rows = paid.rows_of(figures, "training")
+        for name in ("small", "broken"):
+            for way in said:
+                paid.measured(rows, name, way, "training", count, lambda: None)
+        figures.write_text(json.dumps({"rows": rows}))
+        return paid.shown(rows, rows)
+
+    head, lines = table(1)
+    assert head == ["network", *said]
+    assert lines[0][2:] == ["0.750 / 0.750 *", "2.00 / 2.00", "0.500 / 0.500 *"]
+    assert lines[1:] == [
+        ["broken", *["killed"] * 4],
+        ["median", "", "0.750 / 0.750", "", "0.500 / 0.500"],
+    ]
+    assert len(ran) == 12  # two of each network fill the compiler's cache
+    table(2)
+    assert ran[12:16] == list(said)
+    assert table(0)[1][1] == ["broken", *[""] * 4]
+    assert len(ran) == 22  # what failed is tried again
+    with pytest.raises(SystemExit, match="has rows of mode 'training'; expected rows of 'inference'"):
+        paid.rows_of(figures, "inference")

@@ -3,10 +3,13 @@
 A way is run in processes of its own. Each makes network, states of the optimizer and inputs, loads the compiler where
 there is one, gives malloc's free memory back, and takes the anonymous memory that it holds then as its baseline. After
 some steps of warm-up it resets the high-water mark of its memory, runs three steps, and reads the mark. Figures are
-medians over the processes.
+medians over the processes. A process before them, which does not count, fills the compiler's cache.
+``split`` is the least that `memplan.fit` finds with ops in pieces, by `plan.run`.
 Modes: ``training`` is a step with AdamW, ``gradients`` one without an optimizer, which holds its gradients until the
 next step, and ``inference``.
-Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]``
+Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]
+[--docs]``. Processes that are in the file of --json already are not run again, and with ``--processes 0`` none is run;
+each mode has a file of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from reporting import arguments, mib, ratio, report
+from reporting import Rows, arguments, mib, report
 from torch.nn import Module
+
+from memplan.files import write_text
 
 MALLOCS: dict[str, dict[str, str]] = {  # how malloc is set, as variables of the environment
     "": {},
@@ -35,13 +41,25 @@ WAYS = {
         *("eager", "eager mmap", "eager jemalloc", "planned"),
         *("inductor", "inductor mmap", "inductor jemalloc", "memplan", "planned-inductor"),
     ),
-    "gradients": ("eager", "eager mmap", "eager jemalloc", "plan.run"),
+    "gradients": ("eager", "eager mmap", "eager jemalloc", "plan.run", "split"),
     "inference": (
-        *("eager", "eager mmap", "eager jemalloc", "plan.run", "planned"),
+        *("eager", "eager mmap", "eager jemalloc", "plan.run", "planned", "split"),
         *("inductor", "inductor mmap", "inductor jemalloc", "memplan", "planned-inductor"),
     ),
 }
-HEAD = ("network", "way", "allocator, MiB", "of the first", "process, MiB", "of the first", "seconds", "equal")
+HEAD = (
+    "network",
+    "way",
+    "allocator, MiB",
+    "of its base",
+    "process, MiB",
+    "of its base",
+    "seconds",
+    "of its base",
+    "equal",
+)
+FIGURES = ("allocator", "process", "seconds")
+SPLIT_SECONDS = 60.0  # for a plan with ops in pieces
 WARM = 5  # steps before the mark is reset: `planned` serves the fourth
 
 
@@ -58,40 +76,123 @@ def main() -> None:
     options = parser.parse_args()
     from paid_networks import NETWORKS
 
-    rows, cells = [], []
-    for name in options.networks or NETWORKS:
-        first = None
-        for way in options.ways or WAYS[options.mode]:
-            row = {"network": name, "way": way, **over_processes(name, way, options.mode, options.processes)}
-            first = first or row
-            rows.append(row)
-            cells.append(cells_of(row, first))
-            print(*cells[-1], flush=True)
-    report(f"paid in {options.mode}", HEAD, cells, rows, options)
+    networks, ways = options.networks or list(NETWORKS), options.ways or WAYS[options.mode]
+    rows = rows_of(options.json, options.mode)
+
+    def save() -> None:
+        if options.json:
+            write_text(options.json, json.dumps({"rows": rows}))
+
+    for name, way in product(networks, ways):
+        row = measured(rows, name, way, options.mode, options.processes, save)
+        print(*cells_of(row, rows), flush=True)
+    wanted = [
+        row for name, way in product(networks, ways) for row in rows if (row["network"], row["way"]) == (name, way)
+    ]
+    cells = [cells_of(row, rows) for row in wanted]
+    report(f"paid in {options.mode}", HEAD, cells, rows, options, shown=shown(wanted, rows))
 
 
-def over_processes(name: str, way: str, mode: str, count: int) -> dict[str, Any]:
-    """Medians of the figures of some processes."""
+def rows_of(path: Path | None, mode: str) -> Rows:
+    """What a file has already, without errors."""
+    rows: Rows = json.loads(path.read_text())["rows"] if path and path.exists() else []
+    other = {row["mode"] for row in rows} - {mode}
+    if other:
+        raise SystemExit(f"{path} has rows of mode {other.pop()!r}; expected rows of {mode!r}: give another file")
+    return [row for row in rows if "error" not in row]
+
+
+def measured(rows: Rows, name: str, way: str, mode: str, count: int, save: Callable[[], None]) -> dict[str, Any]:
+    """The row of a way, with as many processes as are asked for; it is saved after each."""
+    row = next((row for row in rows if (row["network"], row["way"]) == (name, way)), None)
+    if row is None:
+        cached = any(row["network"] == name and compiler(row["way"]) == compiler(way) for row in rows)
+        if compiler(way) and count and not cached:
+            in_process(name, way, mode)
+        row = {"network": name, "way": way, "mode": mode, "found": []}
+        rows.append(row)
+    while len(row["found"]) < count and "error" not in row:
+        found = in_process(name, way, mode)
+        if "error" in found:
+            row |= found
+        else:
+            row["found"].append(found)
+        save()
+    return row
+
+
+def in_process(name: str, way: str, mode: str) -> dict[str, Any]:
+    """The figures of a process of its own."""
     which, _, malloc = way.partition(" ")
-    found = []
-    for _ in range(count):
-        command = [sys.executable, __file__, "--one", name, which, mode]
-        done = subprocess.run(command, env={**os.environ, **MALLOCS[malloc]}, capture_output=True, text=True)
-        if done.returncode:
-            return {"error": done.stderr.strip().splitlines()[-1][:120]}
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    same = {one["result"] for one in found}
-    medians = {key: statistics.median(one[key] for one in found) for key in ("allocator", "process", "seconds")}
-    return {**medians, "result": same.pop() if len(same) == 1 else "differs"}
+    command = [sys.executable, __file__, "--one", name, which, mode]
+    done = subprocess.run(command, env={**os.environ, **MALLOCS[malloc]}, capture_output=True, text=True)
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1][:120]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-def cells_of(row: dict[str, Any], first: dict[str, Any]) -> list[str]:
-    """A row of the table, beside the first way of the network."""
-    if "error" in row:
-        return [row["network"], row["way"], row["error"], *[""] * (len(HEAD) - 3)]
-    shares = [x for key in ("allocator", "process") for x in (mib(row[key]), ratio(row[key], first.get(key, row[key])))]
-    equal = "yes" if row["result"] == first.get("result") else "rounding"
-    return [row["network"], row["way"], *shares, f"{row['seconds']:.3f}", equal]
+def compiler(way: str) -> str:
+    """The backend of torch.compile that a way uses; empty if none."""
+    backend = way.partition(" ")[0].removeprefix("planned-")
+    return backend if backend in ("inductor", "memplan") else ""
+
+
+def base_of(row: dict[str, Any], rows: Rows) -> dict[str, Any]:
+    """What a row is compared with: eager, or Inductor where torch.compile is used; else itself."""
+    base = "inductor" if compiler(row["way"]) else "eager"
+    same = (other for other in rows if (other["network"], other["way"]) == (row["network"], base))
+    return next((other for other in same if other["found"]), row)
+
+
+def median(row: dict[str, Any], key: str) -> float:
+    return statistics.median(found[key] for found in row["found"])
+
+
+def shares(row: dict[str, Any], rows: Rows) -> list[float]:
+    """The figures of a row, over those of its base."""
+    return [median(row, key) / max(median(base_of(row, rows), key), 1e-9) for key in FIGURES]
+
+
+def is_equal(row: dict[str, Any], rows: Rows) -> bool:
+    """Whether all processes, and those of eager, or of Inductor, have the same result."""
+    return len({found["result"] for one in (row, base_of(row, rows)) for found in one["found"]}) == 1
+
+
+def cells_of(row: dict[str, Any], rows: Rows) -> list[str]:
+    """A row of the table."""
+    if not row["found"]:
+        return [row["network"], row["way"], row.get("error", ""), *[""] * (len(HEAD) - 3)]
+    sizes = [mib(median(row, key)) for key in ("allocator", "process")] + [f"{median(row, 'seconds'):.3f}"]
+    cells = [cell for size, share in zip(sizes, shares(row, rows), strict=True) for cell in (size, f"{share:.3f}")]
+    return [row["network"], row["way"], *cells, "yes" if is_equal(row, rows) else "rounding"]
+
+
+def shown(rows: Rows, all_rows: Rows) -> tuple[list[str], list[list[str]]]:
+    """A shorter table: a row for each network, a column for each way, and the medians of what they are of their bases.
+
+    A base has its figures in MiB. A star is for results that are equal up to rounding. Seconds are left out: they are
+    to be measured in turns.
+    """
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    table: dict[str, dict[str, str]] = {}
+    of: dict[str, list[list[float]]] = {way: [] for way in ways}
+    for row in rows:
+        if not row["found"]:
+            said = row.get("error", "")
+        elif base_of(row, all_rows) is row:
+            said = f"{mib(median(row, 'allocator'))} / {mib(median(row, 'process'))}"
+        else:
+            of[row["way"]].append(shares(row, all_rows)[:2])
+            said = as_shares(of[row["way"]][-1]) + ("" if is_equal(row, all_rows) else " *")
+        table.setdefault(row["network"], {})[row["way"]] = said
+    lines = [[name, *(found.get(way, "") for way in ways)] for name, found in table.items()]
+    medians = [as_shares(map(statistics.median, zip(*of[way], strict=True))) for way in ways]
+    return ["network", *ways], [*lines, ["median", *medians]]
+
+
+def as_shares(values: Iterable[float]) -> str:
+    return " / ".join(f"{value:.3f}" for value in values)
 
 
 def one(name: str, way: str, mode: str) -> dict[str, Any]:
@@ -121,9 +222,13 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
             loss.backward()
             optimizer.step()
             return loss.detach()
-    elif way == "plan.run":
+    elif way in ("plan.run", "split"):
         network = WithLoss(module, loss_of) if mode == "gradients" else module
-        plan = memplan.plan(network, kwargs=batch, alignment=64, train=mode == "gradients")
+        how = {"kwargs": batch, "alignment": 64, "train": mode == "gradients"}
+        if way == "split":
+            plan = memplan.fit(network, "least", allow=("split",), time_limit=SPLIT_SECONDS, **how)
+        else:
+            plan = memplan.plan(network, **how)
         run: Any = None
 
         def step() -> Any:
@@ -165,7 +270,7 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     after = memory()
     process = after["VmHWM"] - after["RssFile"] - base
     if mode == "gradients":
-        found = run.gradients.values() if way == "plan.run" else [p.grad for p in module.parameters()]
+        found = run.gradients.values() if way in ("plan.run", "split") else [p.grad for p in module.parameters()]
         result = result.double() + sum(g.double().sum() for g in {id(g): g for g in found if g is not None}.values())
     run = found = None
     module.zero_grad()

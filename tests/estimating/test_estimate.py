@@ -325,6 +325,20 @@ def test_more_fits_where_ops_run_again() -> None:
     assert "changes to fit add" in str(fitted)
 
 
+def test_a_budget_besides_what_is_kept() -> None:
+    model = block()
+    how: dict[str, Any] = {"axes": {"input": 0}, "args": (torch.randn(2, 64),), "train": True, "optimizer": "AdamW"}
+    at_40 = memplan.estimate(model, args=(torch.randn(40, 64),), train=True, optimizer="AdamW")
+    found = memplan.largest(model, f"kept + {at_40.total - at_40.kept}", **how)
+    assert found.size == 40
+    assert found.total == found.budget == at_40.total - at_40.kept
+    assert memplan.largest(model, at_40.total, **how).size == 40
+    assert "left out" in str(found)
+    fitted = memplan.largest(model, "kept + 100KiB", fit=True, **how)
+    assert fitted.total is not None
+    assert fitted.total <= 100 * 2**10 < at_40.kept
+
+
 def test_nothing_fits() -> None:
     found = memplan.largest(block(), 1000, args=(torch.randn(2, 64),), axes={"input": 0})
     assert (found.size, found.total) == (0, None)

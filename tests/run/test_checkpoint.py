@@ -132,6 +132,19 @@ def test_nothing_else_changes(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_budget_besides_what_is_kept(way: str) -> None:
+    model, x = transformer()
+    with getattr(memplan.run, way)(model, "kept + 70%", args=(x,)) as found:
+        kept, total = found.before.kept, found.before.total
+        limit = kept + (total - kept) * 7 // 10
+        assert total * 7 // 10 < limit < total
+        assert found.modules
+        assert found.after.total <= limit
+    with getattr(memplan.run, way)(model, f"kept + {limit - kept}", args=(x,)) as same:
+        assert same.modules == found.modules
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_what_fits_is_left_alone(way: str) -> None:
     model, x = transformer()
     found = getattr(memplan.run, way)(model, "1GiB", args=(x,))

@@ -16,7 +16,7 @@ if sys.platform != "linux":
     pytest.skip("kernels are served on Linux only", allow_module_level=True)
 
 import memplan  # noqa: E402
-from memplan.run.torch import offering  # noqa: E402
+from memplan.run.torch import offering, pages  # noqa: E402
 from memplan.run.torch.kernels import Instruction  # noqa: E402
 
 nn = torch.nn
@@ -124,7 +124,7 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     def free(**options: Any) -> list[int]:
         plan = memplan.plan(module, args=(x,), alignment=64, **options)
         memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8), behind=0)
-        places = offering.Offering(plan, memory, True).places(0, np.array([(4096, 0, 3), (8192, 1, 2)]), [])
+        places, _ = offering.Offering(plan, memory, True).places(0, np.array([(4096, 0, 3), (8192, 1, 2)]), [])
         return [at - memory.arena.data_ptr() for at in places.values()]
 
     end = 1 << 20
@@ -143,6 +143,35 @@ def test_scratch_without_room_lies_behind_the_arena() -> None:
         plan.run(x)
     assert max(tape.size, default=0) < 4096
     assert all(100_000 < run.outside <= first.outside for run in later)
+
+
+def test_scratch_behind_the_arena_has_its_free_pages_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is free at the convolution lies in six pieces, and each is too small."""
+    moves: list[pages.Move] = []
+    monkeypatch.setattr(offering, "moved", lambda move: moves.append(move) or pages.moved(move))
+    conv = nn.Conv2d(8, 8, 3, padding=1)
+
+    def compute(x: Any) -> Any:
+        y = conv(x.exp()).sum()
+        small = [x[:, :6] * number for number in range(6)]
+        return sum((tensor.sum() for tensor in small), y)
+
+    size = 6 * 64 * 64 * 4
+    apart = [(begin + size, begin + size + 64) for begin in range(0, 6 * (size + 64), size + 64)]
+    first, *later = runs(of(compute), torch.randn(1, 8, 64, 64), reserved=apart)
+    assert first.outside > 200_000
+    assert all(run.outside < 4096 for run in later)
+    assert moves
+    assert {move.back for move in moves} == set(moves)
+
+
+def test_malloc_gives_back_what_the_first_runs_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims: list[None] = []
+    monkeypatch.setattr(offering, "trim", lambda: trims.append(None))
+    module, x = convolutions(), torch.randn(2, 3, 32, 32)
+    plan = memplan.plan(module, args=(x,), alignment=64)
+    counts = [(plan.run(x), len(trims))[1] for _ in range(4)]
+    assert counts == [1, 1, 1, 1]
 
 
 def test_without_the_allocator_results_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

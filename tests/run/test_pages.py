@@ -40,6 +40,17 @@ def test_pages_move_and_leave_zeros() -> None:
     assert bool((found + again == 3).all())
 
 
+def test_pages_move_to_and_fro() -> None:
+    arena = of_ones(100_000)
+    at = pages.page_up(arena.data_ptr())
+    move = pages.Move(at, at + 40_960, 20_480)
+    arena[40_960:61_440].fill_(2)
+    assert pages.moved(move)
+    assert arena[::20_480].tolist() == [0, 1, 1, 1, 1]
+    assert pages.moved(move.back)
+    assert arena[::20_480].tolist() == [1, 1, 0, 1, 1]
+
+
 def test_less_than_a_page_does_not_move() -> None:
     assert pages.taken(of_ones(100_000), 4000, 8000) is None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .arguments import Commands, add_reading, capturing, new_command
 from .terminal import INVALID, OK, readers_may_leave, waiting
-from .values import seconds, size
+from .values import seconds, step_budget
 
 EXAMPLES = """
 memplan estimate model.pt2 --dims s0=8 --train --optimizer AdamW --device cuda
@@ -17,6 +17,9 @@ _EXAMPLES_OF_LARGEST = """
 memplan largest model.onnx --budget 64MiB --dim batch
 memplan largest model.pt2 --budget 24GiB --dim s0 --train --optimizer AdamW
 """
+
+
+_BUDGET = "bytes that a step may hold: 24GiB, or 'kept + 24GiB' to leave out weights, states and inputs"
 
 
 def add(commands: Commands) -> None:
@@ -30,7 +33,7 @@ def add(commands: Commands) -> None:
         commands, "largest", "find the largest batch or length with which a step fits a budget", _EXAMPLES_OF_LARGEST
     )
     command.set_defaults(run=run_largest)
-    command.add_argument("--budget", type=size, required=True, metavar="N", help="bytes that a step may hold: 24GiB")
+    command.add_argument("--budget", type=step_budget, required=True, metavar="N", help=_BUDGET)
     command.add_argument("--dim", required=True, metavar="NAME", help="the symbolic dimension that is to be large")
     command.add_argument("--fit", action="store_true", help="let ops run again, as `memplan fit` does, in an arena")
     command.add_argument("--time-limit", type=seconds, metavar="S", help="with --fit: end each search after S seconds")

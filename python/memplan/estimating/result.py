@@ -112,6 +112,8 @@ class Largest:
         With ``fit=True``, what that costs, as a share of all ops.
     limit : str
         Why one more cannot be asked for, if that is not for its bytes: the source does not hold for it.
+    besides : bool
+        The budget was "kept + ...": all bytes here are besides weights, states and inputs.
     """
 
     size: int
@@ -122,6 +124,7 @@ class Largest:
     changes: tuple[Change, ...] = ()
     added_cost: float = 0.0
     limit: str = ""
+    besides: bool = False
 
     def __int__(self) -> int:
         return self.size

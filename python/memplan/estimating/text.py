@@ -29,11 +29,12 @@ def estimate_table(found: Estimate) -> Table:
 
 def largest_text(found: Largest) -> str:
     """The size, and what it and the next one need; where none fits, what the smallest needs."""
+    budget = f"{with_bytes(found.budget)}{', weights, states and inputs left out' if found.besides else ''}"
     if not found.size:
         known = {size: total for size, total in found.tried.items() if total is not None}
         least = f"\n{min(known)} needs {with_bytes(known[min(known)])}" if known else "\nno schedule was found"
-        return f"no size fits {with_bytes(found.budget)}{least}"
-    lines = [f"{found.size} is the largest size that fits {with_bytes(found.budget)}"]
+        return f"no size fits {budget}{least}"
+    lines = [f"{found.size} is the largest size that fits {budget}"]
     if found.total is not None:
         lines.append(f"it needs {with_bytes(found.total)}")
     more = found.limit or "no schedule was found"

@@ -143,10 +143,10 @@ def fit_modules(step: Step, budget: int | str, ways: Sequence[Way], updates: boo
     come, which costs nothing; with `must`, it is an error if the optimizer cannot. InfeasibleError if no such modules
     were found.
     """
-    asked = budget_of(budget, "budget", or_least=True)
+    asked = budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
     before = of_run(usual, step.device)
-    limit = None if asked.least else asked.of(lambda: before.total)
+    limit = None if asked.least else asked.of(lambda: before.total, before.kept)
     nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
     if limit is not None and before.total <= limit:
         return nothing

@@ -61,8 +61,8 @@ def fit(
         A module, in train mode as it is to be trained.
     budget
         Bytes, as an integer or text such as "2GiB", for all that a step holds: weights, gradients, states of the
-        optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now. "least" holds the
-        least that is found.
+        optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now. "kept + 2GiB" and
+        "kept + 60%" leave out weights, states and inputs. "least" holds the least that is found.
     allow
         What may be done: "recompute", "offload", "update". By default all, "update" if `optimizer` is an optimizer
         whose updates can run one by one: a class has no parameters yet.

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from ... import _core
 from ...errors import UnsupportedError
-from ...plans.usage import BEGIN, BUFFER, END, FIRST, cut, joined, rectangles
+from ...plans.usage import BEGIN, BUFFER, END, FIRST, cut, free_ranges, joined, rectangles
 from ..eager.library import cpu_if_built
+from ..malloc import trim
 from .kernels import Instruction
 from .memory import Memory
+from .pages import LEAST, Move, moved, page_down, page_up
 
 if TYPE_CHECKING:
     from ...plans.record import PlanRecord
@@ -34,7 +36,7 @@ class Offering:
     ----------
     outside : int or None
         Bytes that kernels took from elsewhere in the last run, at most at one time, and bytes behind the arena that
-        kernels have had so far. None if nothing was offered.
+        kernels have had so far, without those whose pages came from the arena. None if nothing was offered.
     active : bool
         Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
     """
@@ -44,6 +46,7 @@ class Offering:
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: _Ints | None = None
         self._behind = 0
+        self._learned = True  # in a run: later ones allocate less
         self.outside: int | None = None
         self.active = False
 
@@ -59,6 +62,9 @@ class Offering:
                 yield
             finally:
                 self.active = False
+        if self._learned:
+            self._learned = False
+            trim()
 
     def around(self, step: int, done: Instruction) -> Callable[[], object]:
         """A call that is offered memory."""
@@ -75,14 +81,17 @@ class Offering:
         assert self._plan.graph is not None
         return str(self._plan.graph.ops[step].name)
 
-    def places(self, step: int, scratch: _Ints, results: Sequence[_Result]) -> dict[int, int]:
+    def places(self, step: int, scratch: _Ints, results: Sequence[_Result]) -> tuple[dict[int, int], list[Move]]:
         """Addresses of what a call at a step allocates besides its results, by row; what is left out does not fit.
 
         The rows of `scratch` are bytes, birth and death. Until a result is born, its place is free. What has no room in
         the arena lies behind it, if that may be. The largest come first: what lies elsewhere is as little as can be.
+        Free bytes of the arena that do not lie side by side are no room, but their pages can lie behind the arena
+        meanwhile: the moves say which.
         """
+        self._learned = True
         if not self._has_scratch or not len(scratch):
-            return {}
+            return {}, []
         reserved = self._in_use(step, results)
 
         def placed(rows: _Ints) -> _core.Solution:
@@ -101,9 +110,25 @@ class Offering:
                     chosen.append(row)
                     best = tried
             rows = np.array(chosen, dtype=np.int64)
-        self._behind = max(self._behind, best.peak - self._plan.peak)
+        offsets = best.offsets[: len(rows)]
+        used = np.concatenate([reserved[:, :2], np.column_stack([offsets, offsets + scratch[rows, 0]])])
+        moves = self._moves(used, best.peak)
+        self._behind = max(self._behind, best.peak - self._plan.peak - sum(move.nbytes for move in moves))
         address = self._memory.arena.data_ptr()
-        return {row: address + offset for row, offset in zip(rows.tolist(), best.offsets.tolist(), strict=False)}
+        return {row: address + offset for row, offset in zip(rows.tolist(), offsets.tolist(), strict=True)}, moves
+
+    def _moves(self, used: _Ints, peak: int) -> list[Move]:
+        """Pages of the arena that no bytes in use lie in, to behind the arena, as far as a peak needs pages there."""
+        address = self._memory.arena.data_ptr()
+        begin, end = page_up(address + self._plan.peak), page_up(address + peak)
+        moves = []
+        for offset, room in free_ranges(used[:, 0], used[:, 1], self._plan.peak, 1, LEAST):
+            origin = page_up(address + offset)
+            nbytes = min(page_down(address + offset + room) - origin, end - begin)
+            if nbytes >= LEAST:
+                end -= nbytes
+                moves.append(Move(origin, end, nbytes))
+        return moves
 
     def _in_use(self, step: int, results: Sequence[_Result]) -> _Ints:
         """Bytes of the arena that are in use at a step, or reserved, as `Problem` takes them."""
@@ -134,17 +159,21 @@ class _Offered:
         self._asks = True
         self._learns = _RUNS
         self._made: _Ints | None = None  # bytes, births and deaths of the last run
+        self._moves: list[Move] = []  # of pages, while it runs
         self._write({})
 
     def __call__(self) -> Any:
         if not (self._asks and self._offering.active):
             return self._run()
+        there = [move for move in self._moves if moved(move)]
         self._library.offer(self._row)
         try:
             result = self._run(self._see) if self._sees else self._run()
             made = self._library.made() if self._learns else None
         finally:
             asked, kept, elsewhere = self._library.offered()
+            for move in there:
+                moved(move.back)
         self._asks = asked > 0
         self._offering.took(elsewhere)
         if kept:
@@ -175,7 +204,7 @@ class _Offered:
             known = [number] if number >= 0 else np.flatnonzero(made[:, 0] == at).tolist()[-1:]
             own |= {row: (at, size, int(made[row, 2])) for row in known if size and row < len(made)}
         scratch = [row for row in np.flatnonzero(made[:, 3] >= 0).tolist() if row not in own]
-        places = self._offering.places(self._step, made[scratch, 1:], [*own.values()])
+        places, self._moves = self._offering.places(self._step, made[scratch, 1:], [*own.values()])
         self._write({scratch[row]: (at, int(made[scratch[row], 1])) for row, at in places.items()})
 
     def _write(self, scratch: dict[int, tuple[int, int]]) -> None:

@@ -1,4 +1,7 @@
-"""An arena of pages of its own, on Linux: what a run returns takes its pages along, and nothing is copied."""
+"""An arena of pages of its own, on Linux: they move to where they are needed, and nothing is copied.
+
+What a run returns takes its pages along. Scratch behind the arena has pages of the arena that are free meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import ctypes
 import mmap
 import sys
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import torch
@@ -19,6 +22,18 @@ _NORESERVE = 0x4000
 _MAYMOVE, _FIXED, _DONTUNMAP = 1, 2, 4
 _FAILED = ctypes.c_void_p(-1).value
 _alive: WeakSet[mmap.mmap] = WeakSet()
+
+
+class Move(NamedTuple):
+    """Whole pages from an address to another."""
+
+    origin: int
+    target: int
+    nbytes: int
+
+    @property
+    def back(self) -> Move:
+        return Move(self.target, self.origin, self.nbytes)
 
 
 def mapped(nbytes: int) -> Tensor | None:
@@ -38,23 +53,37 @@ def taken(arena: Tensor, begin: int, end: int) -> Tensor | None:
     changed then. Only whole pages move; the rest is copied.
     """
     start, stop = arena.data_ptr() + begin, arena.data_ptr() + end
-    low, high = -(-start // _PAGE) * _PAGE, stop // _PAGE * _PAGE
-    origin = start // _PAGE * _PAGE
+    low, high = page_up(start), page_down(stop)
+    origin = page_down(start)
     if high <= low or len(_alive) >= _MOST:
         return None
     try:
-        region = _region(-(-stop // _PAGE) * _PAGE - origin)
+        region = _region(page_up(stop) - origin)
     except OSError:
         return None
     base = ctypes.addressof(ctypes.c_char.from_buffer(region))
-    size = ctypes.c_size_t(high - low)
-    addresses = (ctypes.c_void_p(at) for at in (low, base + low - origin))
-    if _mremap()(next(addresses), size, size, _MAYMOVE | _FIXED | _DONTUNMAP, next(addresses)) == _FAILED:
+    if not moved(Move(low, base + low - origin, high - low)):
         return None
     _alive.add(region)
     ctypes.memmove(base + start - origin, start, low - start)
     ctypes.memmove(base + high - origin, high, stop - high)
     return torch.frombuffer(region, dtype=torch.uint8, count=stop - start, offset=start - origin)
+
+
+def moved(move: Move) -> bool:
+    """Move pages: their origin is zero then, and takes no memory until it is written to. False where they cannot."""
+    origin, target = map(ctypes.c_void_p, (move.origin, move.target))
+    size = ctypes.c_size_t(move.nbytes)
+    found = _mremap()(origin, size, size, _MAYMOVE | _FIXED | _DONTUNMAP, target)
+    return bool(found != _FAILED)
+
+
+def page_up(address: int) -> int:
+    return -(-address // _PAGE) * _PAGE
+
+
+def page_down(address: int) -> int:
+    return address // _PAGE * _PAGE
 
 
 @cache
