@@ -51,7 +51,7 @@ class Cache:
     def __init__(self, module: nn.Module, at: Tensor) -> None:
         self._module, self._at = module, at
 
-    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any) -> tuple[Tensor, Tensor]:
+    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         kept = getattr(self._module, f"keys_{layer}"), getattr(self._module, f"values_{layer}")
         for into, new in zip(kept, (keys, values), strict=True):
             into.index_copy_(2, self._at, new)

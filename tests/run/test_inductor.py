@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import os
@@ -276,7 +277,7 @@ def test_a_new_process_finds_code_and_plans(tmp_path: Path) -> None:
 
 def test_malloc_gives_back_once_what_compiling_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     trims = []
-    monkeypatch.setattr(trimming.ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trims.append))
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trims.append))
     model, x = net()
     run = compiled(model)
     gradients(model, run, x)
@@ -288,7 +289,7 @@ def test_malloc_gives_back_once_what_compiling_has_left(monkeypatch: pytest.Monk
     for _ in range(3):
         compiled(other)(x)
     assert trims == [0]  # the same code, which was loaded before
-    monkeypatch.setattr(trimming.ctypes, "CDLL", lambda _: SimpleNamespace())  # another C library
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())  # another C library
     trimming.loaded()
     trimming.called()
     trimming.called()
@@ -360,7 +361,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
     [
         (
             {"plannr": "auto"},
-            r"options of the backend memplan are planner, place, alignment, split, serve, order, budget and .*'plannr'",
+            r"options of the backend memplan are planner, place, alignment, split, serve, order, budget, .*'plannr'",
         ),
         ({"planner": "no such"}, "planner must be one of"),
         ({"planner": 3}, "planner must be a name"),

@@ -147,7 +147,7 @@ def llama(length: int) -> nn.Module:
         def __init__(self, module: nn.Module, at: Tensor) -> None:
             self.module, self.at = module, at
 
-        def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any) -> tuple[Tensor, Tensor]:
+        def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
             kept = (getattr(self.module, f"keys_{layer}"), getattr(self.module, f"values_{layer}"))
             for into, new in zip(kept, (keys, values), strict=True):
                 into.index_copy_(2, self.at, new)
