@@ -25,6 +25,7 @@ from matplotlib.text import Text
 
 import memplan
 from builders import graphs
+from builders.looped import wide_blocks
 from builders.strategies import BOUNDED, shaped_problems
 from memplan import generate
 from memplan.draw.colours import OTHERS, PALETTE, colouring, faded
@@ -563,3 +564,26 @@ def test_thin_boxes_have_finer_borders() -> None:
 def test_mappings_are_no_lists(call: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call(memplan.plan(memplan.Problem([1], [0], [1])))
+
+
+def test_a_plan_in_pieces_has_steps_of_its_own_and_rows_the_colour_of_their_tensor() -> None:
+    graph = wide_blocks()
+    whole = memplan.plan(graph)
+    pieces = memplan.fit(graph, "least", allow=("split",))
+    names = [pieces.problem.name(b) for b in range(len(pieces))]
+    assert any("/1of" in name for name in names)
+    axes = memplan.plot_plans([whole, pieces])
+    own = [ax.get_xlim()[1] for ax in axes]
+    assert own == [int(plan.problem.last.max()) for plan in (whole, pieces)]
+    assert own[0] < own[1]
+    colours = dict(zip(names, colouring(pieces).colours, strict=True))
+    of_tensor: dict[str, set[str]] = {}
+    for name, colour in colours.items():
+        of_tensor.setdefault(pieces.fitting.whole(name), set()).add(colour)
+    assert len(of_tensor) < len(names)
+    assert all(len(found) == 1 for found in of_tensor.values())
+    shown = {tuple(c) for c in boxes(axes[1]).get_facecolor()[:, :3]}  # in the colours of the first plan
+    first = dict(zip(map(whole.problem.name, range(len(whole))), colouring(whole).colours, strict=True))
+    assert {to_rgb(first[name]) for name in of_tensor if name in first} <= shown
+    assert whole.fitting is None
+    plt.close("all")

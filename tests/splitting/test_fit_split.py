@@ -167,3 +167,10 @@ def test_rows_that_are_made_again_run() -> None:
     assert any(change.again for change in plan.changes)
     with torch.no_grad():
         torch.testing.assert_close(plan.run(x, check=True).outputs, model(x))
+
+
+def test_what_is_to_be_gained_is_a_share_of_what_is_reached() -> None:
+    plan = memplan.fit(wide_blocks(), "least", allow=("split",))
+    share = 1 - plan.fitting.load_bound / plan.fitting.capacity
+    assert 0 < share < 1
+    assert f"at most {share:.3%} of it is to be gained" in " ".join(str(plan.fitting).split())

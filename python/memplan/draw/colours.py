@@ -128,16 +128,21 @@ def buffers_by_name(plan: PlanRecord) -> dict[str, int]:
     return found | {plan.problem.name(b): b for b in range(len(plan))}
 
 
+def whole(plan: PlanRecord, name: str) -> str:
+    """The tensor that a tensor of this plan is rows of; itself where it is not in pieces."""
+    return name if plan.fitting is None else plan.fitting.whole(name)
+
+
 def _in_turn(plans: Sequence[PlanRecord]) -> list[list[str]]:
     """A colour per name: first those of the first plan in turn, then what only the next has, and so on.
 
     A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there. What came back
-    has the colour that it had.
+    has the colour that it had. Rows of a tensor that is in pieces have the colour of the tensor.
     """
     of_name: dict[str, str] = {}
     colours, given = [], 0
     for k, plan in enumerate(plans):
-        names, size = [plan.problem.name(b) for b in range(len(plan))], plan.problem.size.tolist()
+        names, size = [whole(plan, plan.problem.name(b)) for b in range(len(plan))], plan.problem.size.tolist()
         was = {one.back.name: one.left.name for one in returns_of(plan)}
         for b in np.lexsort((plan.offsets, plan.problem.first)).tolist():
             if names[b] in was and was[names[b]] in of_name:

@@ -19,7 +19,7 @@ from ..printing.units import counted
 from .away import height
 from .bands import scale_bands, spaced
 from .boxes import Panels, draw
-from .colours import OTHERS, Colouring, buffers_by_name, colouring
+from .colours import OTHERS, Colouring, buffers_by_name, colouring, whole
 from .figures import new_figure, png, save
 from .highlight import Steps, checked_plans, checked_titles, marks, names_in, window
 from .legend import legend
@@ -106,15 +106,12 @@ def _plot(
     """`plot_plans`, into axes that are made once the options are known to be right."""
     names = names_in(highlight)
     drawn = [spaced(plan) for plan in plans]
-    found, steps = [marks(plan, names) for plan in drawn], window(plans[0], zoom)
-    if zoom is None:
-        every = [window(plan, None) for plan in plans]
-        steps = min(begin for begin, _ in every), max(end for _, end in every)
+    found, every = [marks(plan, names) for plan in drawn], _windows(plans, zoom)
     first = colouring(plans[0], colour_by)
     drawn_in = panels()
     for k, (plan, own) in enumerate(zip(plans, drawn_in, strict=True)):
         colours, ax = _as_in(plans[0], first, plan), own.boxes
-        draw(drawn[k], own, colours, found[k], steps, max(1, *(other.peak for other in drawn)))
+        draw(drawn[k], own, colours, found[k], every[k], max(1, *(other.peak for other in drawn)))
         for axes in (ax, own.load) if len(plans) > 1 else ():
             if axes is not None:
                 axes.label_outer()
@@ -167,11 +164,25 @@ def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
     returns = [returns_of(plan) for plan in plans]
     heights = (6, 2, 1) if any(returns) else (6, 1)
     shape = len(heights), len(plans)
-    axes: Any = figure.subplots(*shape, sharex=True, sharey="row", squeeze=False, height_ratios=heights)
+    steps: Any = "col" if _steps_differ(plans) else "all"
+    axes: Any = figure.subplots(*shape, sharex=steps, sharey="row", squeeze=False, height_ratios=heights)
     if not any(returns):
         return [Panels(boxes, load=load) for boxes, load in zip(*axes.tolist(), strict=True)]
     highest = max(map(height, returns))
     return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
+
+
+def _windows(plans: Sequence[PlanRecord], zoom: str | Sequence[int] | None) -> list[Steps]:
+    """The steps to show of each plan: the same ones, but where steps differ, its own."""
+    if _steps_differ(plans):
+        return [window(plan, zoom) for plan in plans]
+    every = [window(plan, zoom) for plan in (plans if zoom is None else plans[:1])]
+    return [(min(begin for begin, _ in every), max(end for _, end in every))] * len(plans)
+
+
+def _steps_differ(plans: Sequence[PlanRecord]) -> bool:
+    """Whether steps of one plan are no steps of another, as ops run in pieces there."""
+    return any(change.kind == "split" for plan in plans for change in plan.changes)
 
 
 def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring:
@@ -180,7 +191,8 @@ def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring
         return colours
     of_name = {name: colours.colours[b] for name, b in buffers_by_name(model).items()}
     of_name |= {one.back.name: of_name[one.tensor] for one in returns_of(plan) if one.tensor in of_name}
-    return replace(colours, colours=[of_name.get(plan.problem.name(b), OTHERS) for b in range(len(plan))])
+    names = [whole(plan, plan.problem.name(b)) for b in range(len(plan))]
+    return replace(colours, colours=[of_name.get(name, OTHERS) for name in names])
 
 
 def _title(plans: Sequence[PlanRecord], k: int) -> str:

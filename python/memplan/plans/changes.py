@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from .. import _core
 from ..sizes import with_bytes
 from ..text import counted
+
+_PIECE = re.compile(r"/\d+of\d+$")  # at the end of names, as the core numbers pieces
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,10 @@ class Fitting:
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
+
+    def whole(self, name: str) -> str:
+        """The tensor that a tensor is rows of, where ops run in pieces: ``"conv1"`` of ``"conv1/3of8"``."""
+        return _PIECE.sub("", name) if any(change.kind == "split" for change in self.changes) else name
 
     def __str__(self) -> str:
         from .changes_text import fitting_text

@@ -54,8 +54,8 @@ def least_text(fitting: Fitting) -> str:
     bound = f"any schedule needs {with_bytes(fitting.load_bound)} at least, in this order of the ops"
     if fitting.load_bound <= 0:
         return "nothing less was found"
-    gap = fitting.capacity / fitting.load_bound - 1
-    return f"nothing less was found, at most {percent(gap)} is to be gained: {bound}"
+    gain = 1 - fitting.load_bound / fitting.capacity
+    return f"nothing less was found, at most {percent(gain)} of it is to be gained: {bound}"
 
 
 def _row(change: Change, fitting: Fitting) -> tuple[str, ...]:
