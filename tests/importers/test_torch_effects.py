@@ -127,6 +127,14 @@ class Calls(nn.Module):
         return [x, *(tensor for call in self.calls.values() for tensor in call())]
 
 
+def is_anew(graph: Graph, readers: list[str]) -> bool:
+    """Whether what these ops read was made anew, and not written over what others read."""
+    read = {name for op in graph["ops"] if op["name"] in readers for name in op["inputs"]}
+    roots = {alias["input"] for op in graph["ops"] for alias in op.get("alias", ()) if alias["output"] in read} | read
+    makers = [op for op in graph["ops"] if roots & set(op["outputs"]) and not op.get("alias")]
+    return any(op["name"].rpartition(".")[2].rpartition("_")[0] and "inplace" in op for op in makers)
+
+
 def test_what_reads_before_an_operator_writes_comes_first_and_what_reads_later_comes_after() -> None:
     calls = mutating_calls()
     assert len(calls) > 300
@@ -135,6 +143,8 @@ def test_what_reads_before_an_operator_writes_comes_first_and_what_reads_later_c
     for name in calls:
         clones = [op["name"] for op in graph["ops"] if op["name"].startswith(f"calls.{name}.clone")]
         half = len(clones) // 2
+        if is_anew(graph, clones[half:]):
+            continue
         assert all(old in before[new] for old, new in zip(clones[:half], clones[half:], strict=True)), name
 
 

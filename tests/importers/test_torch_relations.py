@@ -202,10 +202,10 @@ def test_what_was_mutated_is_known_by_two_names() -> None:
     def run(net: nn.Module, x: Tensor) -> Tensor:
         y = x + 1
         view = y.view(-1)
-        y.mul_(2)
+        y.fill_(2)
         return view - 1
 
-    assert [list(op.inplace) for op in captured(run, X).ops[-1:]] == [[("sub", "view", 0), ("sub", "mul_", 0)]]
+    assert [list(op.inplace) for op in captured(run, X).ops[-1:]] == [[("sub", "view", 0), ("sub", "fill_", 0)]]
     assert memplan.plan(Net(run), args=(X,)).peak == X.nbytes
 
 
@@ -357,7 +357,7 @@ def test_a_copy_that_comes_to_differ_is_a_copy(which: str) -> None:
     def function(net: Net, x: Tensor) -> Tensor:
         y = x * 1
         z = y.clone()
-        {"source": y, "copy": z, "view of the copy": z[1:]}[which].add_(1)
+        {"source": y, "copy": z, "view of the copy": z[1:]}[which].zero_()
         return y + z
 
     assert ops(function, X)["clone"].slices == []
@@ -377,7 +377,7 @@ def test_parts_that_come_to_differ_from_the_whole(which: str) -> None:
     def function(net: Net, x: Tensor) -> Any:
         y = x * 1
         z = torch.cat([y, x])
-        (y if which == "part" else z[:1]).add_(1)
+        (y if which == "part" else z[:1]).zero_()
         return y, z
 
     expected = [("cat", "x", 64)] if which == "part" else []
@@ -387,21 +387,63 @@ def test_parts_that_come_to_differ_from_the_whole(which: str) -> None:
 # Mutations
 
 
+def test_what_is_written_over_element_by_element_is_made_anew() -> None:
+    """Whoever reads the bytes later, by whatever view, reads what was made, and it may lie over what it was made of."""
+
+    def run(net: nn.Module, x: Tensor) -> Tensor:
+        y = x + 1
+        view, row, same = y.view(-1), y[0], y.detach()
+        kept = y.clone()
+        y.mul_(2)
+        return (view - 1).sum() + row + same + kept
+
+    found = ops(run, X)
+    made = found["mul_"]
+    assert (made.type, made.aliases, made.inplace) == ("aten.mul.Tensor", [], [("mul_", "add", 0)])
+    assert found["sub"].inputs == ["mul_"]
+    assert found["sub"].inplace == [("sub", "mul_", 0)]
+    assert found["clone"].slices == [("clone", "add", 0)]
+    assert all(not op.after for op in found.values())
+    assert made.loops
+    net = Net(run)
+    assert memplan.plan(net, args=(X,)).run(args=(X,), check=True)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, y: x.add_(1),  # what the caller gave
+        lambda x, y: y[1:].add_(1),  # a part
+        lambda x, y: y.add_(y.view(-1).detach().view(4, 4)[:, :1].expand(4, 4)),  # reads other elements of it
+        lambda x, y: y.cumsum_(0),  # not element by element
+        lambda x, y: y.zero_(),
+        lambda x, y: y.copy_(x),  # reads nothing of it
+    ],
+)
+def test_what_is_not_made_anew(write: Any) -> None:
+    def run(net: nn.Module, x: Tensor) -> Tensor:
+        y = x * 1
+        write(x, y)
+        return y + 0
+
+    assert any(op.aliases and op.type.partition(".")[2].partition(".")[0].endswith("_") for op in ops(run, X).values())
+
+
 def test_a_mutation_runs_after_those_that_read_what_it_destroys() -> None:
     def function(net: Net, x: Tensor) -> Tensor:
         y = x * 1
         row = y[0]
         a = y.sin()
         b = row.cos()
-        y.add_(1)
+        y.fill_(1)
         c = y.exp()
-        y.mul_(2)
+        y.zero_()
         return a + b + c + y
 
     found = ops(function, X)
-    assert found["add_"].after == ["sin", "cos"]
-    assert found["mul_"].after == ["exp"]
-    assert all(not op.after for name, op in found.items() if name not in ("add_", "mul_"))
+    assert found["fill_"].after == ["sin", "cos"]
+    assert found["zero_"].after == ["exp"]
+    assert all(not op.after for name, op in found.items() if name not in ("fill_", "zero_"))
 
 
 def test_a_mutation_of_a_view_runs_after_readers_of_the_whole() -> None:

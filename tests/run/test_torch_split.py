@@ -52,6 +52,35 @@ def test_pictures_in_pieces() -> None:
     assert run.arena_bytes == plan.peak <= 0.4 * memplan.plan(net, args=(x,)).peak
 
 
+class UNet(nn.Module):
+    """Activations write over what they read, and sums over their first part, as people write such networks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.down = self.block(3, 8), self.block(8, 16)
+        self.up, self.last = nn.ConvTranspose2d(16, 8, 2, 2), nn.Conv2d(16, 2, 1)
+
+    @staticmethod
+    def block(channels: int, width: int) -> nn.Module:
+        return nn.Sequential(nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
+
+    def forward(self, x: Tensor) -> Tensor:
+        skip = self.first(x)
+        low = self.down(F.max_pool2d(skip, 2))
+        low += F.hardswish(low, inplace=True)
+        return self.last(torch.cat([skip, self.up(low)], 1))
+
+
+def test_what_is_written_over_runs_in_pieces() -> None:
+    torch.manual_seed(0)
+    net, x = UNet().eval(), torch.randn(1, 3, 64, 64)
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    assert "first.2.relu_" in plan.changes[0].tensors
+    run = plan.run(x, check=True)
+    with torch.no_grad():
+        torch.testing.assert_close(run.outputs, net(x), rtol=1e-5, atol=1e-5)
+
+
 def test_a_loss_in_pieces_gives_the_gradients() -> None:
     net, x, y = words()
     plan = memplan.fit(net, "60%", allow=("split",), args=(x, y), train=True)

@@ -41,8 +41,13 @@ class Listener(Protocol):
         result: Any,
         written: Sequence[Tensor],
         ops: range,
+        renewed: str = "",
     ) -> None:
-        """A call, the tensors that it writes to, and the positions of its ops in the graph."""
+        """A call, the tensors that it writes to, and the positions of its ops in the graph.
+
+        If `renewed` is a name, the only tensor of the result lies in bytes that had this name in the graph, and that
+        count as a new storage from now on.
+        """
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any, ops: range) -> Any:
         """A call that reads a number from a tensor: what later calls are to get in place of the number."""

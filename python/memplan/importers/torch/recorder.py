@@ -12,6 +12,9 @@ that name. It runs after whoever has read them before, which is written down (`a
 show that it destroys what it is an alias of. For the same reason, bytes that are mutated are nobody's copy: a copy
 or a concatenation that may share bytes with what it was made from does so only if neither is mutated later.
 
+An operator that writes all bytes of what an op has made, element by element, may as well make a new storage (`renews`):
+whoever reads these bytes later reads that, and it may lie over the old one.
+
 Ops that draw random numbers from one generator run one after another, so that each gets the same numbers in any order.
 """
 
@@ -58,8 +61,12 @@ class GraphRecorder:
     and a storage stays recognisable by its address. The listener is told what the ops were made from.
     """
 
-    def __init__(self, inplace_ops: Collection[str] = (), listener: Listener | None = None) -> None:
+    def __init__(
+        self, inplace_ops: Collection[str] = (), listener: Listener | None = None, renewing: bool = False
+    ) -> None:
         self.listener = listener
+        self._renewing = renewing
+        self._renewed = ""  # the name that bytes had which the newest op made anew
         self._inplace_ops = inplace_ops
         self._values: list[Value] = []
         self._ops: list[Op] = []
@@ -103,6 +110,7 @@ class GraphRecorder:
         after: Iterable[Op] = (),
         flops: float | None = None,
         loops: Sequence[Loop] = (),
+        renews: bool = False,
     ) -> None:
         """Append an op of a type such as `aten.relu.default`.
 
@@ -112,7 +120,8 @@ class GraphRecorder:
         them too. It needs `workspace` bytes while it runs. `offers` is what its first output may share with its inputs.
         Ops that draw random numbers from the same generator keep their order, and it runs `after` those that read a
         number which it takes. `flops` are its floating-point operations, where they are known. It may be split along
-        each of `loops` alone, unless it writes to its inputs.
+        each of `loops` alone, unless it writes to its inputs. If it `renews`, its only output lies in the bytes of its
+        first input, counts as a new storage from now on, and may lie over the old one.
 
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
@@ -125,10 +134,15 @@ class GraphRecorder:
             op.inputs.update(dict.fromkeys(self._read(tensor)))
         given = {id(tensor): self._newest(tensor) for tensor in operands} if loops else {}
         results = _distinct([*outputs, *changed], f"op '{name}'")
+        old = self._forget(operands[0]) if renews else None
         for number, tensor in enumerate(results):
             label = op.name if len(results) == 1 else f"{op.name}.{number}"
             self._write(op, tensor, self._tensor_name(label), written)
-        if results and not any(view is op.outputs[0] for view, _, _ in op.alias):
+        if old is not None:
+            storages = self._storage(results[0]), old
+            op.inplace += [Link(op.outputs[0], value, 0, storages) for value in (old.root, old.written) if value]
+            op.inplace = [link for link in op.inplace if link.input in op.inputs]
+        elif results and not any(view is op.outputs[0] for view, _, _ in op.alias):
             self._relate(op, results[0], operands)
         if written or not op.outputs or len(op.alias) < len(op.outputs):  # a view reads nothing
             self._order(op, [*operands, *changed], written)
@@ -138,6 +152,20 @@ class GraphRecorder:
             op.draws = True
         if loops and not changed:
             op.loops = [found for loop in loops if (found := self._loop(op, loop, given)) is not None]
+
+    def may_renew(self, function: Any, args: Sequence[Any]) -> bool:
+        """Whether bytes that a call writes to may count as new ones: an op has made all of them, and nothing else."""
+        if not self._renewing or not function._schema.is_mutable or not args or not isinstance(args[0], Tensor):
+            return False
+        storage = self._storages.get(_address(args[0], "a tensor"))
+        return storage is not None and storage.root.kind == "intermediate"
+
+    def _forget(self, tensor: Tensor) -> Storage:
+        """The storage of a tensor, which is to be new to whatever comes."""
+        storage = self._storages.pop(_address(tensor, "a tensor"))
+        self._grow(storage)
+        self._renewed = storage.root.name
+        return storage
 
     @contextmanager
     def waiting_for(self, ops: Collection[Op]) -> Iterator[None]:
@@ -149,8 +177,9 @@ class GraphRecorder:
 
     def called(self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor] = ()) -> None:
         """Tell the listener from which call the newest op was made."""
+        renewed, self._renewed = self._renewed, ""
         if self.listener is not None:
-            self.listener.call(function, call, result, written, self._newest_ops())
+            self.listener.call(function, call, result, written, self._newest_ops(), renewed)
 
     def number(self, function: Callable[..., Any], call: Call, stand_in: Any) -> Any:
         """What stands for the number that the call of the newest op reads."""
@@ -328,7 +357,7 @@ class GraphRecorder:
 
     def _whole(self, tensor: Tensor) -> Value | None:
         """The name of a dense tensor's bytes; None if there is none that stands for just these."""
-        value = self._storage(tensor).names.get(_geometry(tensor))
+        value = self._newest(tensor)  # what had another name before its bytes were made anew is the root
         return value if value is not None and is_dense(tensor) and value.nbytes == extent(tensor) else None
 
     def _crosses(self, tensor: Tensor, other: Tensor) -> bool:

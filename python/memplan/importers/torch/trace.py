@@ -20,6 +20,7 @@ from . import kernels
 from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
 from .fake import Fakes
+from .functional import functional
 from .late_numbers import late_numbers
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
@@ -61,8 +62,9 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         arguments = [self._adopt(value) for value in args]
         named = {key: self._adopt(value) for key, value in (kwargs or {}).items()}
+        anew = functional(func, arguments, named) if self._graph.may_renew(func, arguments) else None
         result = self._run(func, arguments, named)
-        self._record(func, arguments, named, result)
+        self._record(func, arguments, named, result, anew)
         return result
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -85,13 +87,15 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return type(value)(self._adopt(item) for item in value)
         return value
 
-    def _record(self, func: Any, args: list[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _record(self, called: Any, args: list[Any], kwargs: dict[str, Any], result: Any, anew: Any) -> None:
+        """Note a call; as one of the operator `anew` if that makes the same in new bytes."""
+        func = anew or called
         outputs = list(flat_tensors(result))
         if func is torch.ops.aten.detach.default and self._graph.knows(outputs[0]):
             return  # the same bytes, seen in the same way
         written = mutated(func, args, kwargs)
         if outputs or written or func is torch.ops.aten._local_scalar_dense.default:
-            name, inputs = self._name(_short_name(func)), list(flat_tensors([args, kwargs]))
+            name, inputs = self._name(_short_name(called)), list(flat_tensors([args, kwargs]))
             offers = offers_of(func, args, kwargs, inputs, outputs)
             source = generator(func, args, kwargs, [*inputs, *outputs])
             drawn = () if source is None else (source,)
@@ -105,6 +109,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._graph.op(
                 *(name, str(func), read_by(func, args, kwargs), outputs, written, inside),
                 **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
+                renews=anew is not None,
             )
             self._graph.called(func, (tuple(args), kwargs), result, written)
 

@@ -114,13 +114,22 @@ class Recording:
         self.sources.append(SourceRecord(name, kind, self._view(tensor), origin, tensor.requires_grad))
 
     def call(
-        self, function: Callable[..., Any], call: Call, result: Any, written: Sequence[Tensor], ops: range
+        self,
+        function: Callable[..., Any],
+        call: Call,
+        result: Any,
+        written: Sequence[Tensor],
+        ops: range,
+        renewed: str = "",
     ) -> None:
         known = len(self.storages)
         args, kwargs = self._noted(call)
         given = _views_in((args, kwargs))
         place = unread(function, args)
         inputs = tuple(view for view in given if place is None or view != args[place])
+        if renewed:
+            index = self._storage_at.pop(int(result.untyped_storage()._cdata))
+            self.storages[index].root = renewed
         outputs = tuple(self._view(tensor) for _, tensor in tensors_in(result))
         fresh = tuple(view.storage >= known for view in outputs)
         targets = frozenset(self._view(tensor).storage for tensor in written)
