@@ -13,6 +13,7 @@ from ..recording import CallRecord, View
 from .calls import Composed, Part
 
 _aten = torch.ops.aten
+_LARGE = 2**20  # bytes
 _ADDED = {_aten.mm.default: _aten.addmm_.default, _aten.bmm.default: _aten.baddbmm_.default}  # over what was there
 
 
@@ -81,7 +82,26 @@ def moved(place: View, rows: View) -> CallRecord:
 
 
 def _moved(place: Tensor, rows: Tensor) -> None:
-    place.copy_(rows.clone())
+    """Few rows go by way of a copy; of many, as many at a time as lie clear of their places."""
+    axis, clear = _clear(place, rows)
+    if not clear or rows.numel() * rows.itemsize < _LARGE:
+        place.copy_(rows.clone())
+        return
+    for here, there in zip(place.split(clear, axis), rows.split(clear, axis), strict=True):
+        here.copy_(there)
+
+
+def _clear(place: Tensor, rows: Tensor) -> tuple[int, int]:
+    """An axis, and how many rows of it lie clear of their places, which are so many rows before; 0 if nothing is known."""
+    steps, sizes = rows.stride(), rows.shape
+    shift = rows.storage_offset() - place.storage_offset()
+    if place.stride() != steps or shift <= 0 or rows.data_ptr() - place.data_ptr() != shift * rows.itemsize:
+        return 0, 0
+    for axis, step in enumerate(steps):
+        wider = [other for other, size in zip(steps, sizes, strict=True) if other > step and size > 1]
+        if 0 < step <= shift and shift % step == 0 and all(shift + sizes[axis] * step <= other for other in wider):
+            return axis, shift // step
+    return 0, 0
 
 
 def _picked(places: Sequence[int], func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
