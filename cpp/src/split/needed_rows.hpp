@@ -6,7 +6,8 @@
 //
 // An op reads the same along whichever of its loops it is split. So where two loops say different things, it reads no
 // more than both of them say.
-// Complexity: O(loops x readers x extents).
+// Rows are held as ranges, as an elementwise op has a loop with an iteration for each element.
+// Complexity: O(loops x readers x ranges); a loop whose steps leave rows out between windows has a range for each.
 #pragma once
 
 #include <optional>
@@ -22,21 +23,21 @@ class NeededRows {
 
   // Whether an op makes something that is needed, or writes over something.
   bool runs(Index op) const { return runs_[at(op)]; }
-  // Per iteration of a loop of an op: whether it makes something that is needed.
-  const std::vector<bool>& iterations(Index op, std::size_t loop) const { return iterations_[at(op)][loop]; }
+  // The iterations of a loop of an op that make something that is needed: ranges that ascend and do not meet.
+  const std::vector<RowRange>& iterations(Index op, std::size_t loop) const { return iterations_[at(op)][loop]; }
 
  private:
-  using Some = std::vector<bool>;
+  using Some = std::vector<RowRange>;
 
-  bool any_of(Index tensor) const { return rows(tensor, std::nullopt).front(); }
+  bool any_of(Index tensor) const { return !rows(tensor, std::nullopt).empty(); }
   Some iterations_of(const Op& op, const Loop& loop) const;
   Some rows(Index tensor, const std::optional<Axes>& axes) const;
   Some rows_read(Index reader, std::size_t loop, Index tensor, const std::optional<Axes>& axes) const;
-  std::size_t count(Index tensor, const std::optional<Axes>& axes) const;
+  std::int64_t count(Index tensor, const std::optional<Axes>& axes) const;
 
   const Links& links_;
-  Some is_output_;                             // per tensor
-  Some runs_;                                  // per op
+  std::vector<bool> is_output_;                // per tensor
+  std::vector<bool> runs_;                     // per op
   std::vector<std::vector<Some>> iterations_;  // per op and loop
 };
 

@@ -28,9 +28,7 @@ class SplitFloor {
       Bytes least = whole(op);
       for (std::size_t l = 0; l < op.loops.size(); ++l) {
         Bytes most = 0;
-        const std::vector<bool>& runs = needed_.iterations(k, l);
-        for (std::size_t i = 0; i < runs.size(); ++i)
-          if (runs[i]) most = std::max(most, during(op, op.loops[l], static_cast<std::int64_t>(i)));
+        for (const RowRange& runs : needed_.iterations(k, l)) most = std::max(most, during_any(op, op.loops[l], runs));
         least = std::min(least, most);
       }
       floor = std::max(floor, least);
@@ -60,6 +58,19 @@ class SplitFloor {
     }
     for (const Index t : op.outputs) out += bytes_[at(t)];
     return op.inplace.empty() ? in + out : std::max(in, out);
+  }
+
+  // The most during one of these iterations. Of very many, those at the ends and in the middle stand for all: a bound of
+  // some of them holds, and the windows of the others are not cut off by the ends of tensors.
+  Bytes during_any(const Op& op, const Loop& loop, const RowRange& runs) const {
+    constexpr std::int64_t kLooked = 256;
+    Bytes most = 0;
+    for (std::int64_t i = runs.begin; i < runs.end; ++i) {
+      if (i == runs.begin + kLooked) i = std::max(i, (runs.begin + runs.end - kLooked) / 2);
+      if (i == (runs.begin + runs.end + kLooked) / 2) i = std::max(i, runs.end - kLooked);
+      most = std::max(most, during(op, loop, i));
+    }
+    return most;
   }
 
   Bytes during(const Op& op, const Loop& loop, std::int64_t iteration) const {
