@@ -92,7 +92,7 @@ def _moved(place: Tensor, rows: Tensor) -> None:
 
 
 def _clear(place: Tensor, rows: Tensor) -> tuple[int, int]:
-    """An axis, and how many rows of it lie clear of their places, which are so many rows before; 0 if nothing is known."""
+    """An axis, and how many rows of it lie clear of the places before them; 0 if nothing is known."""
     steps, sizes = rows.stride(), rows.shape
     shift = rows.storage_offset() - place.storage_offset()
     if place.stride() != steps or shift <= 0 or rows.data_ptr() - place.data_ptr() != shift * rows.itemsize:
