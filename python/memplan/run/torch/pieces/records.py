@@ -87,7 +87,7 @@ def _moved(place: Tensor, rows: Tensor) -> None:
     if not clear or rows.numel() * rows.itemsize < _LARGE:
         place.copy_(rows.clone())
         return
-    for here, there in zip(place.split(clear, axis), rows.split(clear, axis), strict=True):
+    for here, there in zip(torch.split(place, clear, axis), torch.split(rows, clear, axis), strict=True):
         here.copy_(there)
 
 
