@@ -15,8 +15,8 @@ from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.run.eager.checkpointing import _Again  # noqa: E402
-from memplan.run.eager.fitted_modules import replaced_forward  # noqa: E402
 from memplan.run.eager.offloading import Store, _Outside  # noqa: E402
+from memplan.run.eager.wrapping import replaced_forward  # noqa: E402
 
 F = torch.nn.functional
 

@@ -92,12 +92,15 @@ def dry_run(
     loss: Callable[[Any], Tensor] | None = None,
     watch: bool = False,
     going: Callable[[Optimizer], AbstractContextManager[Any]] | None = None,
+    around: AbstractContextManager[Any] | None = None,
 ) -> DryRun:
     """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
 
     What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
     With `watch`, saves, calls and what ops touch are noted too. `going` is a context in which an optimizer updates as
-    gradients come; it needs an instance. SourceError if the step fails, or depends on data.
+    gradients come; it needs an instance. `around` is a context in which forward and backward run.
+
+    SourceError if the step fails, or depends on data.
     """
     state = weights_of(module)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
@@ -134,7 +137,7 @@ def dry_run(
             if going is not None:
                 stand_ins = {id(real): weights[name] for name, real in state.items()}
                 updates = births.updating(_as_fake(optimizer, stand_ins, fakes, device), going)
-            with births, births.watching(module) if watch else nullcontext(), updates:
+            with births, births.watching(module) if watch else nullcontext(), updates, around or nullcontext():
                 with_weights(module, weights, step)
         except SourceError:
             raise

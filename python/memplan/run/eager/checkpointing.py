@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint as by_torch
 
 from ...importers.torch.dry_run import DryRun
 from .choosing import Way
-from .fitted_modules import Wrapped, replaced_forward
 from .rerunning import Rerun
+from .wrapping import Wrapped, replaced_forward
 
 
 def again(model: torch.nn.Module, device: str) -> Way:

@@ -26,7 +26,8 @@ class Way:
 
     ``again``: it is computed again; else it is moved out. ``applied`` is a context in which the modules of these names
     do so. ``refused`` says of a step which may not. ``beside`` are bytes that each call keeps until its backward pass,
-    and that a step without data does not see. ``transfer`` is the cost of moving a byte out, and again to fetch it.
+    and that a step without data does not see. ``transfer`` is the cost of moving a byte out, and again to fetch it. Of
+    ``pieces`` of a call, each is computed again when the one before has given its gradients.
     """
 
     again: bool
@@ -34,6 +35,7 @@ class Way:
     refused: Callable[[DryRun], Collection[str]] = lambda _: ()
     beside: int = 0
     transfer: float = 1.0
+    pieces: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> 
         kept = True
         back = min(save.read for save in inside)
         for storage in own:
-            begin, end = call.last, back
+            begin, end = call.last, back if way.pieces == 1 else found.last[storage]
             if not way.again:
                 begin = max(begin, found.first[storage] + 1) if module else _used(found, storage, call.last)
                 end = min(save.read for save in inside if save.storage == storage)
@@ -94,8 +96,12 @@ def _candidate(found: DryRun, module: str, numbers: Iterable[int], way: Way) -> 
             change[call.first] += way.beside
             change[back + 1] -= way.beside
             cost += sum(found.cost[call.first : call.last])
-            change[back] += _own_peak(found, call.first, call.last, own)
-            change[back + 1] -= _own_peak(found, call.first, call.last, own)
+            peak, end = _own_peak(found, call.first, call.last, own), back + 1
+            if way.pieces > 1:
+                peak = -(-(peak + sum(found.size[storage] for storage in own)) // way.pieces)
+                end = max(end, *(found.last[storage] for storage in own))
+            change[back] += peak
+            change[end] -= peak
     return Candidate(module, cost, np.cumsum(change)[:-1], way) if kept else None
 
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from ...errors import SourceError, UnsupportedError
 from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...estimating.result import Estimate
 from ...importers.torch.dry_run import DryRun
-from ...importers.torch.fake import describe
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, Way, candidates_of, choose
 from .floor import Floor, floor_of, worst_of
+from .heads import with_heads
 from .reads import ChangedError
+from .rows import Noted
 from .updating import UpdatesAsYouGo, check
 
 _TRIALS = 8  # sets of modules that are tried
@@ -39,70 +38,7 @@ class Chosen:
     after: Estimate
     run: DryRun  # with it
     updates: bool = False  # whether gradients are used as they come
-
-
-class Wrapped:
-    """The forward of a module, in something that calls it.
-
-    Attributes
-    ----------
-    name : str
-        Of the module in its model.
-    module : Module
-        The module.
-    forward : callable
-        Its forward, as it was.
-    """
-
-    def __init__(self, name: str, module: torch.nn.Module, forward: Callable[..., Any], model: torch.nn.Module) -> None:
-        self.name, self.module = name, module
-        self.forward: Any = forward
-        self._model: ref[torch.nn.Module] | None = ref(model)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_model": None}  # a part of a model may be copied without the rest
-
-    def named(self, tensor: Tensor) -> str:
-        """A tensor in words: by its name, if it is a weight of the model or a view of one."""
-        model = None if self._model is None else self._model()
-        prefix, within = (self.name, self.module) if model is None else ("", model)
-        for name, weight in (*within.named_parameters(prefix), *within.named_buffers(prefix)):
-            if weight.untyped_storage()._cdata == tensor.untyped_storage()._cdata:
-                return f"weight '{name}', {describe(tensor)}"
-        return f"a tensor, {describe(tensor)}"
-
-
-class replaced_forward:
-    """Meanwhile, the forward of some modules is what `make` makes of the module and its forward.
-
-    `make` also gets the module's name and the model. Others may be put around it, and taken away in any order.
-    """
-
-    def __init__(
-        self, model: torch.nn.Module, names: Sequence[str], make: Callable[[str, Any, Any, Any], Wrapped]
-    ) -> None:
-        self._model, self._names, self._make = model, names, make
-        self._parts = [model.get_submodule(name) for name in names]
-        self._wrapped: list[Wrapped] = []
-
-    def __enter__(self) -> None:
-        for name, part in zip(self._names, self._parts, strict=True):
-            wrapped: Any = self._make(name, part, part.forward, self._model)
-            self._wrapped.append(wrapped)
-            part.forward = wrapped
-
-    def __exit__(self, *_: object) -> None:
-        for part, wrapped in zip(self._parts, self._wrapped, strict=True):
-            around: Any = vars(part).get("forward")
-            if around is wrapped:
-                del part.forward
-                if part.forward != wrapped.forward:  # it had a forward of its own
-                    part.forward = wrapped.forward
-                continue
-            while isinstance(around, Wrapped) and around.forward is not wrapped:
-                around = around.forward
-            if isinstance(around, Wrapped):
-                around.forward = wrapped.forward
+    heads: tuple[str, ...] = ()  # modules whose logits are never whole
 
 
 @dataclass(frozen=True)
@@ -116,16 +52,26 @@ class Step:
     autocast: Any = None
     loss: Callable[[Any], Any] | None = None
     device: str = "cpu"
+    heads: tuple[str, ...] = ()  # modules whose logits are never whole
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, torch.nn.Module):
             raise TypeError(f"model must be a torch.nn.Module, got a {type(self.model).__qualname__}")
 
-    def run(self, watch: bool = False, updates: bool = False) -> DryRun:
+    def run(
+        self, watch: bool = False, updates: bool = False, around: AbstractContextManager[Any] | None = None
+    ) -> DryRun:
         """The step without data; with `updates`, gradients are used as they come."""
-        how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch}
+        how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch, "around": around}
         how["going"] = UpdatesAsYouGo if updates else None
-        return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
+        with with_heads(self.model, self.heads):
+            return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
+
+    def noted(self) -> Noted:
+        """What the step runs: operators, and calls of modules."""
+        noted = Noted(self.model)
+        self.run(around=noted.noting())
+        return noted
 
 
 def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
@@ -136,12 +82,14 @@ def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
         return stack.pop_all()
 
 
-def fit_modules(step: Step, budget: int | str, ways: Sequence[Way], updates: bool, must: bool) -> Chosen:
+def fit_modules(
+    step: Step, budget: int | str, ways: Sequence[Way], updates: bool, must: bool, heads: Sequence[str] | None = None
+) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
     All ways together are tried, and each alone: the choice is greedy. With `updates`, gradients may be used as they
-    come, which costs nothing; with `must`, it is an error if the optimizer cannot. InfeasibleError if no such modules
-    were found.
+    come, which costs nothing; with `must`, it is an error if the optimizer cannot. The logits of `heads` may never be
+    whole, which costs nothing either; None: ops run as a whole. InfeasibleError if no such modules were found.
     """
     asked = budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
@@ -150,6 +98,12 @@ def fit_modules(step: Step, budget: int | str, ways: Sequence[Way], updates: boo
     nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
     if limit is not None and before.total <= limit:
         return nothing
+    if heads:
+        lean = replace(step, heads=tuple(heads))
+        without = lean.run(watch=True)
+        if of_run(without, step.device).total < before.total:
+            step, usual = lean, without
+            nothing = replace(nothing, after=of_run(usual, step.device), run=usual, heads=step.heads)
     found = _updating(step, must) if updates else None
     updates, found = found is not None, found or usual
     search = _Search(step, found, before, ways, updates)
@@ -164,7 +118,7 @@ def fit_modules(step: Step, budget: int | str, ways: Sequence[Way], updates: boo
         return least
     within = [one for one in tried if one.after.total <= limit]
     if not within:
-        raise _infeasible(step, limit, least, floor_of(usual, before.kept, updates), ways)
+        raise _infeasible(step, limit, least, floor_of(usual, before.kept, updates, heads is not None), ways)
     return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
 
 
@@ -244,7 +198,7 @@ class _Search:
         for way, names in zip(self._ways, modules, strict=True):
             calls = sum(call.module in names for call in self._found.calls)
             kept += way.beside * (calls + 1) if calls else 0  # one more while one runs again
-        return Chosen(modules, cost, self._before, replace(after, activations=kept), run, updates)
+        return Chosen(modules, cost, self._before, replace(after, activations=kept), run, updates, self._step.heads)
 
 
 def _by_way(found: DryRun, chosen: Sequence[Candidate], ways: Sequence[Way]) -> tuple[tuple[str, ...], ...]:

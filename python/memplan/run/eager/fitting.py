@@ -1,4 +1,4 @@
-"""Eager training within a budget: modules compute again or move out what they keep, gradients are used as they come."""
+"""Eager training within a budget: modules compute again, move out what they keep, or run in pieces; and more."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ import torch
 
 from ...explaining.explanation import Explanation
 from ...options.checks import names, number
+from ...plans.failing import InfeasibleError
 from ...printing.units import format_bytes, with_bytes
 from .checkpointing import again
 from .choosing import Way
 from .fitted_modules import Chosen, Step, applied, fit_modules
+from .heads import heads_in, with_heads
 from .holding import held_by_run
 from .offloading import Store, outside
+from .row_pieces import in_pieces
 from .updating import UpdatesAsYouGo
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-MODULES = {"recompute": "compute again", "offload": "keep tensors in host memory"}  # what modules may do, in words
+# What modules may do, in words
+MODULES = {"recompute": "compute again", "offload": "keep tensors in host memory", "split": "run in pieces"}
 WAYS = (*MODULES, "update")
+_EXACT = tuple(name for name in WAYS if name != "split")  # with results equal bit for bit
 
 
 class StepOptions(TypedDict, total=False):
@@ -48,9 +53,14 @@ def fit(
     """Change a step of training so that it fits a budget, at the least cost that is found.
 
     memplan chooses for each module whether it computes again what it keeps for the backward pass, moves it to host
-    memory, or stays as it is, by steps without data. It also chooses whether gradients are used as they come, as by
-    `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses and gradients are those without, bit
-    for bit.
+    memory, runs in pieces, or stays as it is, by steps without data. It also chooses whether gradients are used as they
+    come, as by `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses and gradients are those
+    without, bit for bit; up to rounding where something runs in pieces.
+
+    A module can run in pieces if its rows (samples of a batch, tokens) are independent, and it draws no random numbers:
+    a few rows at a time, once more in the backward pass. The logits of a linear layer whose cross entropy is the loss
+    are computed a few rows at a time, with their gradients, in forward. They are never whole, unless something else
+    reads them.
 
     A module that computes again draws the same random numbers, and what forward changes on it changes once. If it would
     read a tensor that was written to since, the backward pass raises an `UnsupportedError` that names both.
@@ -64,8 +74,9 @@ def fit(
         optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now. "kept + 2GiB" and
         "kept + 60%" leave out weights, states and inputs. "least" holds the least that is found.
     allow
-        What may be done: "recompute", "offload", "update". By default all, "update" if `optimizer` is an optimizer
-        whose updates can run one by one: a class has no parameters yet.
+        What may be done: "recompute", "offload", "split", "update". By default all, "update" if `optimizer` is an
+        optimizer whose updates can run one by one: a class has no parameters yet; and "split" only if a step does not
+        fit without it.
     transfer
         The cost of moving a byte out, and the same cost again to fetch it, >= 0. The unit is that of what is computed
         again: a floating-point operation, or a byte that an op touches. Disks are slower than memory.
@@ -99,10 +110,23 @@ def fit(
     cost = number(transfer, "transfer", math.inf)
     store = Store(folder)
     made = {"recompute": lambda: again(model, run.device), "offload": lambda: outside(model, store, cost)}
-    ways = {name: made[name]() for name in MODULES if name in allowed}
     must = allow is not None
     updates = "update" in allowed and (must or isinstance(run.optimizer, torch.optim.Optimizer))
-    return Fitted(fit_modules(run, budget, [*ways.values()], updates, must), ways, store, run.optimizer)
+
+    def fitted(allowed: Collection[str]) -> Fitted:
+        noted = run.noted() if "split" in allowed else None
+        if noted is not None:
+            made["split"] = lambda: in_pieces(model, noted.independent())
+        ways = {name: made[name]() for name in MODULES if name in allowed}
+        heads = None if noted is None else heads_in(noted)
+        return Fitted(fit_modules(run, budget, [*ways.values()], updates, must, heads), ways, store, run)
+
+    if allow is None and budget != "least":
+        try:
+            return fitted(_EXACT)
+        except InfeasibleError:
+            pass
+    return fitted(allowed)
 
 
 def checkpoint(model: torch.nn.Module, budget: int | str, **step: Unpack[StepOptions]) -> Fitted:
@@ -124,6 +148,8 @@ class Fitted:
     ----------
     recomputed, offloaded : tuple of str
         Names of the modules that compute again, and of those that move out: "" is the whole model.
+    split : tuple of str
+        Names of the modules that run in pieces, and of linear layers whose logits are never whole.
     modules : tuple of str
         All of them.
     updates : UpdatesAsYouGo or None
@@ -135,15 +161,17 @@ class Fitted:
         A step without and with it.
     """
 
-    def __init__(self, found: Chosen, ways: Mapping[str, Way], store: Store, optimizer: Any) -> None:
+    def __init__(self, found: Chosen, ways: Mapping[str, Way], store: Store, step: Step) -> None:
         self._chosen = dict(zip(ways, found.modules, strict=True))
-        self.recomputed, self.offloaded = (self._chosen.get(name, ()) for name in MODULES)
-        self.modules = tuple(name for chosen in found.modules for name in chosen)
+        self._chosen["split"] = (*self._chosen.get("split", ()), *found.heads)
+        self.recomputed, self.offloaded, self.split = (self._chosen.get(name, ()) for name in MODULES)
+        self.modules = tuple(name for chosen in self._chosen.values() for name in chosen)
         self.added_cost, self.before, self.after = found.added_cost, found.before, found.after
         self._run = found.run
         self._store = store
         self._changed = applied([*ways.values()], found.modules)
-        self.updates = self._changed.enter_context(UpdatesAsYouGo(optimizer)) if found.updates else None
+        self._changed.enter_context(with_heads(step.model, found.heads))
+        self.updates = self._changed.enter_context(UpdatesAsYouGo(step.optimizer)) if found.updates else None
 
     @property
     def moved(self) -> int:

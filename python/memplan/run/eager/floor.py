@@ -1,7 +1,8 @@
 """What a step holds whatever its modules do: a bound that needs no search, and the tensors that stand in the way.
 
-An op needs all that it touches at once, when it runs and when it runs again. What forward returns is held until the
-step ends, as are gradients, if they are not used as they come. Weights, states and inputs are held at all times.
+An op needs all that it touches at once, when it runs and when it runs again, unless it runs in pieces. What forward
+returns is held until the step ends, as are gradients, if they are not used as they come. Weights, states and inputs are
+held at all times.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ class Floor:
     where: str
 
 
-def floor_of(found: DryRun, kept: int, going: bool) -> Floor:
+def floor_of(found: DryRun, kept: int, going: bool, split: bool = False) -> Floor:
     """The floor of a step that was watched, with `kept` bytes of weights, states and inputs.
 
-    ``going``: gradients may be used as they come.
+    ``going``: gradients may be used as they come. ``split``: ops may run in pieces.
     """
     end = len(found.ops)
     returned = {place for call in found.calls if not call.module for place in call.returned if found.last[place] == end}
@@ -40,9 +41,11 @@ def floor_of(found: DryRun, kept: int, going: bool) -> Floor:
         for place in begins.get(op, ()):
             held.add(place)
             size += found.size[place]
-        need = size + sum(found.size[place] for place in touched - held) + found.workspaces[op]
+        need = size
+        if not split:
+            need += sum(found.size[place] for place in touched - held) + found.workspaces[op]
         if found.phases[op] != UPDATE and need > best:
-            best, worst, most = need, op, held | touched
+            best, worst, most = need, op, held | (set() if split else touched)
     others = [place for place in most if place not in gradients]
     summed = sum(found.size[place] for place in most if place in gradients)
     parts = [f"{format_bytes(kept)} of weights, states and inputs"]

@@ -22,7 +22,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
 from .choosing import Way
-from .fitted_modules import Wrapped, replaced_forward
+from .wrapping import Wrapped, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
 

@@ -26,8 +26,8 @@ from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from ...importers.torch.module import Attributes
-from .fitted_modules import Wrapped
 from .reads import ChangedError, Reads
+from .wrapping import Wrapped
 
 _NORM = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
 
