@@ -134,6 +134,27 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     assert all(at >= end for at in free(reserved=[(0, end, 0, 1)]))
 
 
+def test_a_plan_may_have_room_for_what_kernels_allocate() -> None:
+    torch.manual_seed(0)
+    layers = [
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 16, 3, padding=1),
+        nn.Conv2d(16, 2, 3, padding=1),
+    ]
+    module, x = nn.Sequential(*layers).eval(), torch.randn(1, 3, 64, 64)
+    plain = runs(module, x)[-1]
+    with_room = runs(module, x, kernels=True)[-1]
+    assert with_room.arena_bytes > plain.arena_bytes
+    assert plain.outside > 16 * 64 * 64 * 4
+    assert with_room.outside < 256  # bytes: a bias in blocks is not counted
+    plan = memplan.plan(module, args=(x,), alignment=64, kernels=True)
+    assert {op.name for op in plan.graph.ops if op.workspace} == {"0.convolution", "2.convolution", "3.convolution"}  # type: ignore[union-attr]
+    for wrong in ({"source": torch.export.export(module, (x,))}, {"source": module, "args": (x,), "device": "cuda"}):
+        with pytest.raises(TypeError, match="option kernels applies to modules on the CPU"):
+            memplan.plan(**wrong, kernels=True)
+
+
 def test_scratch_without_room_lies_behind_the_arena() -> None:
     conv = nn.Conv2d(8, 8, 3, padding=1)
     module, x = of(lambda x: conv(x).sum()), torch.randn(1, 8, 64, 64)

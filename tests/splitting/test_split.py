@@ -51,6 +51,19 @@ def test_rows_that_are_read_again_are_kept() -> None:
     assert done == [8, 8, 8]  # nothing is made twice
 
 
+def test_a_piece_has_its_share_of_the_workspace() -> None:
+    spec = chain().to_dict()
+    for op in spec["ops"]:
+        op["workspace"] = 79
+    split = _core.split(graph_of(spec), [([(0, 0, False), (1, 0, False), (2, 0, False)], 4)])
+    shares = {piece.iterations[1] - piece.iterations[0]: 0 for piece in split.pieces if piece.does == "part"}
+    for op, piece in zip(split.graph.ops, split.pieces, strict=True):
+        if piece.does == "part":
+            shares[piece.iterations[1] - piece.iterations[0]] = op.workspace
+    assert shares == {size: -(-79 * size // 8) for size in shares}
+    assert shares
+
+
 def test_rows_may_be_made_again_instead() -> None:
     graph = chain()
     split = _core.split(graph, [([(0, 0, True), (1, 0, True), (2, 0, False)], 8)])

@@ -1,6 +1,7 @@
 #include "memplan/split.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
@@ -171,8 +172,8 @@ class Splitter {
     for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], v);
     OpSpec spec = part_spec(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
-    spec.workspace = op.workspace;
     const double share = static_cast<double>(iterations.size()) / static_cast<double>(rows.loop(r).extent);
+    spec.workspace = static_cast<Bytes>(std::ceil(static_cast<double>(op.workspace) * share));
     if (op.cost) spec.cost = *op.cost * share;
     if (op.flops) spec.flops = *op.flops * share;
     for (const Index k : op.after) spec.after.push_back(graph_.op(k).name);

@@ -135,7 +135,7 @@ _OPTIONS = {
     "onnx": {"dims", "inplace_ops"},
     ".tflite": {"inplace_ops"},
     ".pt2": {"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"},
-    "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "optimizer", "keep_gradients"},
+    "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "kernels", "optimizer", "keep_gradients"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},
 }
 

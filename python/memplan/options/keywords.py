@@ -20,6 +20,7 @@ class CaptureOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
 
@@ -35,6 +36,7 @@ class PlanOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -76,6 +78,7 @@ class FitOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -99,6 +102,7 @@ class ReorderOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -123,6 +127,7 @@ class OrderBoundOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -143,6 +148,7 @@ class CompareOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -182,6 +188,7 @@ class PlanManyOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -212,5 +219,6 @@ class VerifyOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
+    kernels: bool
     optimizer: Any
     keep_gradients: bool

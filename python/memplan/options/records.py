@@ -105,6 +105,13 @@ class Reading(Record):
         device_of,
     )
 
+    kernels: bool = option(
+        False,
+        """For a module of torch on the CPU: count what kernels are known to allocate besides their results, such as the
+        copies of oneDNN's convolutions, as workspaces of ops. `plan.run` gives them this room.""",
+        switch("kernels"),
+    )
+
     optimizer: Any = option(
         None,
         """With ``train=True``: the optimizer whose step follows the backward pass. A ``torch.optim.Optimizer`` of the

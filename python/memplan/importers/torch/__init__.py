@@ -48,6 +48,7 @@ def import_torch(
     device: str | None = None,
     optimizer: Any = None,
     keep_gradients: bool = False,
+    kernels: bool = False,
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict, with sizes in bytes; options are those of `memplan.capture`.
 
@@ -58,7 +59,8 @@ def import_torch(
     the gradients. What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies
     of what lies in memory as they do, unless one of the two is mutated later.
 
-    A `listener` hears of all calls and tensors, see `listening`.
+    A `listener` hears of all calls and tensors, see `listening`. With `kernels`, what kernels of the CPU are known to
+    allocate is the workspace of ops.
 
     SourceError: the model fails, a size or a branch depends on data, a tensor is sparse, quantized or of a subclass
     with its own dispatch, a symbolic size has no number, or the step of the optimizer cannot be traced.
@@ -73,8 +75,19 @@ def import_torch(
     source = _unwrapped(source)
     if not accepts(source):
         raise TypeError(f"source must be {_ACCEPTED}, got {_kind_of(source)}")
+    if kernels and (device is not None or not _is_module(source)):
+        raise TypeError("option kernels applies to modules on the CPU: what other kernels allocate is not known")
     with _ONE_AT_A_TIME, names_of_torch(_WHAT), kernels_of(device):
+        if kernels:
+            training["kernels"] = True
         return _imported(source, *call, training, dict(dims or {}), {"inplace_ops": inplace_ops, "listener": listener})
+
+
+def _is_module(source: Any) -> bool:
+    """Whether a source is a module that runs as it is written."""
+    import torch
+
+    return isinstance(source, torch.nn.Module) and not isinstance(source, torch.fx.GraphModule)
 
 
 def kernels_of(device: str | None) -> AbstractContextManager[None]:

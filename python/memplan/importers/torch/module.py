@@ -42,6 +42,7 @@ def import_module(
     listener: Listener | None = None,
     optimizer: Any = None,
     keep_gradients: bool = True,
+    kernels: bool = False,
 ) -> dict[str, Any]:
     """The graph dict of one run of a module, in the mode (train or eval) that it is in; see `import_torch`.
 
@@ -53,7 +54,7 @@ def import_module(
     state = weights_of(module)
     updates = None if optimizer is None else Updates(optimizer_of(optimizer, list(module.parameters())), state)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
-    graph = GraphRecorder(inplace_ops, listener, renewing=True)
+    graph = GraphRecorder(inplace_ops, listener, renewing=True, kernels=kernels)
     if listener is not None:
         listener.inputs(lambda args, kwargs: _by_name(_positional_names(module, signature, args, kwargs), args, kwargs))
     weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))

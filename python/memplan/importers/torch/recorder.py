@@ -62,9 +62,14 @@ class GraphRecorder:
     """
 
     def __init__(
-        self, inplace_ops: Collection[str] = (), listener: Listener | None = None, renewing: bool = False
+        self,
+        inplace_ops: Collection[str] = (),
+        listener: Listener | None = None,
+        renewing: bool = False,
+        kernels: bool = False,
     ) -> None:
         self.listener = listener
+        self.kernels = kernels  # whether what kernels allocate is a workspace
         self._renewing = renewing
         self._renewed = ""  # the name that bytes had which the newest op made anew
         self._inplace_ops = inplace_ops

@@ -25,7 +25,7 @@ from .late_numbers import late_numbers
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
 from .relations import offers_of
-from .workspaces import inside_of
+from .workspaces import inside_of, room_of
 
 
 class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -103,7 +103,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._drawn.update(dict.fromkeys(outputs, by))
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             flops = flops_of(func, tuple(args), kwargs, result)
-            inside, loops = inside_of(func, args), [] if written or drawn else loops_of(func, args, kwargs, result)
+            loops = [] if written or drawn else loops_of(func, args, kwargs, result)
+            inside = room_of(func, args, result) if self._graph.kernels else inside_of(func, args)
             if self.said is not None:
                 self.said.append(loops)
             self._graph.op(

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .effects import flat_tensors
+
 _aten: Any = torch.ops.aten
 _ATTENTION = _aten._native_multi_head_attention.default
 _LAYER = _aten._transformer_encoder_layer_fwd.default
@@ -26,12 +28,21 @@ def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
     if not args or not isinstance(args[0], Tensor) or args[0].device.type != "cpu":
         return 0
     if func is _aten.convolution.default:
-        return _forward(args[0], args[1], args[2], args[3:], result)
+        before, beside = _forward(args[0], args[1], args[2], args[3:], result)
+        return max(before, beside + result.nbytes) - result.nbytes
     if func is _aten.convolution_backward.default:
         return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
     if func is _aten.native_batch_norm_backward.default:
         return _of_norm(args[0], args[1], args[-1])
     return inside_of(func, args)
+
+
+def room_of(func: Any, args: Sequence[Any], result: Any) -> int:
+    """Bytes that hold all of it in a place of its own, where that of a result cannot be used before."""
+    most = workspace_of(func, args, result)
+    if most and func is _aten.convolution.default:
+        return max(_forward(args[0], args[1], args[2], args[3:], result))
+    return most + sum(t.nbytes for t in flat_tensors(result)) if func is _aten.convolution_backward.default else most
 
 
 def inside_of(func: Any, args: Sequence[Any]) -> int:
@@ -51,19 +62,20 @@ def _attention(x: Tensor, heads: int) -> int:
     return 3 * x.nbytes + max(3 * x.nbytes, batch * heads * length * length * x.element_size())
 
 
-def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any], result: Tensor) -> int:
+def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any], result: Tensor) -> tuple[int, int]:
+    """Bytes before the result is made, and bytes beside it."""
     backend = _backend(x, weight, bias, how)
     if not _by_onednn(backend):
-        return _columns(backend, weight, result)
+        return 0, _columns(backend, weight, result)
     if _channels_last(x, weight):
-        return weight.nbytes
+        return 0, weight.nbytes
     out = _in_blocks(result)
     if how[3]:  # transposed
         out += result.nbytes
     if _as_product(weight, how):
         column = math.prod(weight.shape[1:]) * math.prod(result.shape[2:]) * x.element_size()
-        return max(column * torch.get_num_threads() + out, out + result.nbytes) - result.nbytes
-    return max(_copied(x) + _weight_in_blocks(weight, how) + out, out + result.nbytes) - result.nbytes
+        return column * torch.get_num_threads() + out, out
+    return _copied(x) + _weight_in_blocks(weight, how) + out, out
 
 
 def _backward(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any], asked: Sequence[bool]) -> int:

@@ -134,6 +134,8 @@ class Offering:
         """Bytes of the arena that are in use at a step, or reserved, as `Problem` takes them."""
         if self._used is None:
             rows = rectangles(self._plan.problem)
+            if self._plan.buffers is not None:  # the workspace of a step is what its kernel gets
+                rows = rows[~np.isin(rows[:, BUFFER], self._plan.buffers.buffer_of_workspace)]
             base = self._plan.offsets[rows[:, BUFFER]]
             placed = np.column_stack([base + rows[:, BEGIN], base + rows[:, END], rows[:, FIRST:]])
             reserved = self._plan.problem.reserved
