@@ -29,7 +29,8 @@ def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
         return 0
     if func is _aten.convolution.default:
         before, beside = _forward(args[0], args[1], args[2], args[3:], result)
-        return max(before, beside + result.nbytes) - result.nbytes
+        made = int(result.nbytes)
+        return max(before, beside + made) - made
     if func is _aten.convolution_backward.default:
         return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
     if func is _aten.native_batch_norm_backward.default:
