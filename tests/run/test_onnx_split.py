@@ -108,9 +108,23 @@ def test_a_model_in_pieces_computes_the_same(seed):
 
 
 def test_rows_that_are_in_no_proportion_are_made_as_needed():
-    source = convolutions(pads=[0] * 4, rows=23)
-    found = in_regions(source, (0, 3, 3))
-    x = np.random.default_rng(0).standard_normal((1, 3, 23, 8)).astype(np.float32)
+    weight = const("w", np.random.default_rng(0).uniform(-1, 1, (3, 3, 33, 1)), np.float32)
+    high = model([node("Conv", ["x", "w"], ["y"])], [value("x", [1, 3, 64, 8])], [value("y", [None] * 4)], [weight])
+    for source, rows, ops in ((convolutions(pads=[0] * 4, rows=23), 23, 3), (high, 64, 1)):
+        found = in_regions(source, (0, ops, 3))
+        x = np.random.default_rng(0).standard_normal((1, 3, rows, 8)).astype(np.float32)
+        np.testing.assert_allclose(run(found, x), run(source, x), rtol=1e-5, atol=1e-5)
+
+
+def test_what_adds_up_counts_each_iteration_once():
+    weight = const("w", np.random.default_rng(0).uniform(-1, 1, (9, 5)), np.float32)
+    nodes = [node("Relu", ["x"], ["t"]), node("MatMul", ["t", "w"], ["y"])]
+    source = model(nodes, [value("x", [4, 9])], [value("y", [None] * 2)], [weight])
+    graph = memplan.capture(source).graph
+    columns = next(k for k, loop in enumerate(graph.ops[0].loops) if loop.writes[0][1] == 1)
+    added = next(k for k, loop in enumerate(graph.ops[1].loops) if loop.sums)
+    found = Splitter(imported(source), source, graph).model([Region({0: columns, 1: added}, 2)])
+    x = np.random.default_rng(0).standard_normal((4, 9)).astype(np.float32)
     np.testing.assert_allclose(run(found, x), run(source, x), rtol=1e-5, atol=1e-5)
 
 
@@ -144,7 +158,7 @@ def test_an_estimate_counts_buffers_that_wait_for_their_shape():
 
 
 def test_regions_are_chosen_for_little_more_work():
-    graph = memplan.capture(convolutions(count=6, rows=512, channels=16)).graph
+    graph = memplan.capture(convolutions(count=4, rows=256, channels=16)).graph
     costs = [5e8] * len(graph.ops)
     network = Network(graph)
     plan = Region(along_rows(graph), 512)
@@ -179,3 +193,13 @@ def test_a_plan_with_pieces_is_written(tmp_path):
     assert len(found.graph.node) > len(source.graph.node)
     with pytest.raises(memplan.UnsupportedError, match="pieces are written for the model that was planned"):
         plan.to_onnx(tmp_path / "other.onnx", source=network(np.random.default_rng(4)))
+
+
+def test_a_model_of_which_no_piece_is_worth_it_stays_as_it_was(tmp_path):
+    source = convolutions(rows=16)
+    plan = memplan.fit(source, "least", allow=("split",))
+    assert any(change.kind == "split" for change in plan.changes)
+    with pytest.warns(RuntimeWarning, match="no pieces lower what a runtime holds") as warned:
+        plan.to_onnx(tmp_path / "pieces.onnx")
+    assert warned[0].filename == __file__
+    assert len(onnx.load(tmp_path / "pieces.onnx").graph.node) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
@@ -51,8 +52,11 @@ def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[st
     splitter = Splitter(found, loaded(source.value), graph)
     regions = regions_of(graph, plan.changes, plan.fitting.pieces.does)
     costs = _core.op_costs(graph, "auto")
-    model = splitter.model(lean_regions(splitter.network, costs, regions, plan.peak, splitter.can_write))
-    write(model, path, _folder(source.value))
+    taken = lean_regions(splitter.network, costs, regions, plan.peak, splitter.can_write)
+    if not taken:
+        what = "no pieces lower what a runtime holds for little more work: the model is written as it was"
+        warnings.warn(what, RuntimeWarning, stacklevel=5)
+    write(splitter.model(taken), path, _folder(source.value))
 
 
 def _folder(source: Any) -> str | None:
