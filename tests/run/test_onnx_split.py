@@ -118,7 +118,7 @@ def test_rows_that_are_in_no_proportion_are_made_as_needed():
 
 def test_what_adds_up_counts_each_iteration_once():
     weight = const("w", np.random.default_rng(0).uniform(-1, 1, (9, 5)), np.float32)
-    nodes = [node("Relu", ["x"], ["t"]), node("MatMul", ["t", "w"], ["y"])]
+    nodes = [node("Exp", ["x"], ["t"]), node("MatMul", ["t", "w"], ["y"])]
     source = model(nodes, [value("x", [4, 9])], [value("y", [None] * 2)], [weight])
     graph = memplan.capture(source).graph
     columns = next(k for k, loop in enumerate(graph.ops[0].loops) if loop.writes[0][1] == 1)
