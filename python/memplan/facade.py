@@ -275,9 +275,10 @@ class Plan(PlanRecord):
         Nothing else changes: weights, functions and bodies stay as they are, and payload in other files stays there. A
         call of a function stands where its last result is made.
 
-        If `memplan.fit` has split ops, and changed nothing else, the model has their pieces: ordinary nodes, with Slice
-        and Concat between them where needed, on the same weights. Any runtime runs it. Results are equal up to
-        rounding.
+        If `memplan.fit` has split ops, and changed nothing else, the model has pieces of them: ordinary nodes, with
+        Slice and Concat between them where needed, on the same weights. Any runtime runs it. Results are equal up to
+        rounding. A runtime orders nodes by itself, so pieces are fewer than those of the plan, and read nothing of each
+        other: docs/split.md says which are taken. A RuntimeWarning says if none is worth its work.
 
         Parameters
         ----------

@@ -111,15 +111,18 @@ def write_onnx(
 
 def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
     assert plan.fitting is not None
-    pieces = plan.fitting.pieces
-    if pieces is None or given is not plan.source or any(change.kind != "split" for change in plan.changes):
+    if (
+        plan.fitting.pieces is None
+        or given is not plan.source
+        or any(change.kind != "split" for change in plan.changes)
+    ):
         raise UnsupportedError(
             "pieces are written for the model that was planned, by the plan that memplan.fit gives for "
             'allow=("split",); this plan was read from a file, has other changes too, or another model is given'
         )
     from .onnx import write_in_pieces
 
-    write_in_pieces(given, pieces.does, path)
+    write_in_pieces(given, plan, path)
 
 
 def _imported(source: Source) -> Program:

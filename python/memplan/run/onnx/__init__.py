@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
@@ -11,6 +11,7 @@ from ...importers.onnx import imported, loaded
 from ...options.source import Source
 
 if TYPE_CHECKING:
+    from ...plans.record import PlanRecord
     from .bound import Program
 
 
@@ -36,15 +37,26 @@ def program_of(source: Source) -> Program:
     return Program(found, lambda: loaded(source.value), _folder(source.value), source.engine)
 
 
-def write_in_pieces(source: Source, pieces: Sequence[_core.Piece], path: str | os.PathLike[str]) -> None:
-    """Write a model with ops in pieces, as its graph was split; see `Plan.to_onnx`."""
+def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+    """Write a model whose ops run in pieces, of the regions of its plan; see `Plan.to_onnx`."""
     from ...importers.graph_dict import graph_of
+    from .lean import lean_regions
+    from .regions import regions_of
     from .reordered import write
-    from .split import split_model
+    from .split import Splitter
 
+    assert plan.fitting is not None
+    assert plan.fitting.pieces is not None
     found = imported(source.value, dims=source.reading.dims, inplace_ops=source.reading.inplace_ops)
-    model = split_model(found, loaded(source.value), graph_of(found.graph, measured=True), pieces)
-    write(model, path, _folder(source.value))
+    graph = graph_of(found.graph, measured=True)
+    splitter = Splitter(found, loaded(source.value), graph)
+    regions = regions_of(graph, plan.changes, plan.fitting.pieces.does)
+    costs = _core.op_costs(graph, "auto")
+    taken = lean_regions(splitter.network, costs, regions, plan.peak, splitter.can_write)
+    if not taken:
+        what = "no pieces lower what a runtime holds for little more work: the model is written as it was"
+        warnings.warn(what, RuntimeWarning, stacklevel=5)
+    write(splitter.model(taken), path, _folder(source.value))
 
 
 def _folder(source: Any) -> str | None:

@@ -1,40 +1,28 @@
-"""A model with ops in pieces, as the core has split its graph: an ordinary model, whose weights stay shared."""
+"""A model with ops in pieces: an ordinary model, whose weights stay shared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from ... import _core
 from ...errors import SourceError
-from ...export.onnx.pieces import Cut, piece_of
+from ...export.onnx.pieces import Cut, Written, piece_of
 from ...importers.onnx import Imported
 from ...importers.onnx.bodies import label, small_constants
+from .regions import Network, Region
+from .walk import Held, Part, walk
 
 
-class _Rows(NamedTuple):
-    """Rows [begin, end) along an axis of a tensor, in a value of the model."""
+class Splitter:
+    """Writes a model that was imported as this graph with its ops in pieces."""
 
-    value: str
-    axis: int
-    begin: int
-    end: int
-
-
-def split_model(found: Imported, source: ModelProto, graph: _core.Graph, pieces: Sequence[_core.Piece]) -> ModelProto:
-    """A copy of a model that was imported with the graph that was split: these pieces, in their order.
-
-    SourceError names a node of which no piece can be written.
-    """
-    return _Splitting(found, source, graph, pieces).model()
-
-
-class _Splitting:
-    def __init__(self, found: Imported, source: ModelProto, graph: _core.Graph, pieces: Sequence[_core.Piece]) -> None:
-        self._source, self._graph, self._pieces = source, graph, pieces
-        self._shapes = {t.name: list(t.shape or []) for t in graph.tensors}
+    def __init__(self, found: Imported, source: ModelProto, graph: _core.Graph) -> None:
+        self.network = Network(graph)
+        self._source, self._graph = source, graph
+        self._loops = [op.loops for op in graph.ops]
         self._constants = small_constants(found.model.graph)
         self._opset = next((o.version for o in source.opset_import if not o.domain), 1)
         by_output = {name: node for node in source.graph.node for name in node.output if name}
@@ -43,135 +31,108 @@ class _Splitting:
         for op, node in zip(graph.ops, found.model.graph.node, strict=True):
             self._own.update(zip(filter(None, node.output), op.outputs, strict=True))
         self._name = {own: name for name, own in self._own.items()}
-        self._parts = dict[str, list[_Rows]]()
-        self._sums = dict[str, str]()
-        self._made: list[NodeProto] = []
-        self._weights: list[Any] = []
-        self._count = 0
 
-    def model(self) -> ModelProto:
-        for piece in self._pieces:
-            if piece.does == "keep":
-                self._keep(piece)
-            elif piece.does == "whole":
-                self._whole(piece)
-            else:
-                self._part(piece)
-        outputs = {output.name for output in self._source.graph.output}
-        for name in list(self._parts):
-            if name in outputs:
-                self._assembled(name)
+    def model(self, regions: Sequence[Region]) -> ModelProto:
+        """A copy of the model with these regions. SourceError names a node of which no piece can be written."""
+        made = _Nodes(self)
+        walk(self.network, regions, made)
         copy = ModelProto()
         copy.CopyFrom(self._source)
         written = {name for node in self._nodes if node is not None for name in node.output}
         rest = [node for node in self._source.graph.node if not written.intersection(node.output)]
         del copy.graph.node[:]
-        copy.graph.node.extend([*rest, *self._made])
-        copy.graph.initializer.extend(self._weights)
+        copy.graph.node.extend([*rest, *made.nodes])
+        copy.graph.initializer.extend(made.constants)
         return copy
 
-    def _node(self, piece: _core.Piece) -> NodeProto:
-        node: NodeProto | None = self._nodes[piece.of]
+    def can_write(self, k: int, loop: int) -> bool:
+        """Whether the first half of a loop of an op, and the second, can be written."""
+        node = self._nodes[k]
         if node is None:
-            raise SourceError(f"op {self._graph.ops[piece.of].name!r} is not one node of the model")
+            return False
+        extent = self.network.ops[k].loops[loop][0]
+        parts = [Part(k, loop, *ends, False, {}, {}) for ends in ((0, extent // 2), (extent // 2, extent))]
+        return all(self._piece(node, part) is not None for part in parts if part.first < part.end)
+
+    def node(self, k: int) -> NodeProto:
+        node: NodeProto | None = self._nodes[k]
+        if node is None:
+            raise SourceError(f"op {self._graph.ops[k].name!r} is not one node of the model")
         return node
 
-    def _whole(self, piece: _core.Piece) -> None:
-        node = self._node(piece)
-        for name in node.input:
-            if name in self._parts:
-                self._assembled(name)
-        self._made.append(node)
+    def name(self, own: str) -> str:
+        """The name of the model for one of the graph."""
+        return self._name.get(own, own)
 
-    def _keep(self, piece: _core.Piece) -> None:
-        """What later pieces read is copied, so that the rest is free."""
-        for held, output in zip(piece.writes, self._graph.ops[piece.of].outputs, strict=False):
-            if held[1] is not None:
-                axis, _, begin, end, _ = held[1]
-                name = self._name[output]
-                self._parts[name] = [_Rows(self._rows(name, axis, begin, end), axis, begin, end)]
-
-    def _part(self, piece: _core.Piece) -> None:
-        node, op = self._node(piece), self._graph.ops[piece.of]
-        loop, (first, end) = op.loops[piece.loop], piece.iterations
-        position = {name: k for k, name in enumerate(op.inputs)}
-        fresh = NodeProto()
-        fresh.CopyFrom(node)
-        new = {name: self._fresh(name) for name in node.output if name}
-        read = dict[str, str]()
-        for name in filter(None, node.input):
-            held = piece.reads[position[self._own.get(name, name)]]
-            if held[1] is not None:
-                axis, _, begin, stop, _ = held[1]
-                read[name] = self._rows(name, axis, begin, stop)
-            elif name in self._parts:
-                self._assembled(name)
-        names = {**read, **new}
-        fresh.input[:] = [names.get(name, name) for name in node.input]
-        fresh.output[:] = [names.get(name, name) for name in node.output]
-        known = {name: self._shapes[self._own.get(name, name)] for name in [*node.input, *node.output] if name}
-        shapes = {names.get(name, name): shape for name, shape in known.items()}
-        rows_of = _written(loop, op, {self._own.get(name, name): names.get(name, name) for name in known})
-        cut = Cut(rows_of, first, end, shapes)
-        written = piece_of(fresh, cut, self._constants, self._opset)
+    def part(self, part: Part) -> tuple[Sequence[NodeProto], Sequence[Any]]:
+        """The nodes of a part, and the constants that they read besides."""
+        node = self.node(part.op)
+        written = self._piece(node, part)
         if written is None:
             raise SourceError(f"{label(node)} cannot be written in pieces along this loop")
         for k, one in enumerate(written.nodes):
-            one.name = f"{op.name}/{first}:{k}"
-        self._made.extend(written.nodes)
-        self._weights.extend(written.constants)
-        for name, value in new.items():
-            rows = cut.write(value)
-            if rows is not None:
-                self._parts.setdefault(name, []).append(_Rows(value, rows.axis, rows.begin, rows.end))
-            else:
-                self._add(name, value, end == loop.extent)
+            one.name = f"{next(iter(part.makes.values()))}:{k}"
+        return written.nodes, written.constants
 
-    def _add(self, name: str, value: str, last: bool) -> None:
-        before = self._sums.pop(name, None)
-        total = name if last else self._fresh(name)
-        inputs, kind = ([value], "Identity") if before is None else ([before, value], "Add")
-        self._made.append(helper.make_node(kind, inputs, [total]))
-        if not last:
-            self._sums[name] = total
-
-    def _fresh(self, name: str) -> str:
-        self._count += 1
-        return f"{name}/{self._count}"
-
-    def _assembled(self, name: str) -> None:
-        """The whole of a tensor of which all rows are there, by its name."""
-        parts = sorted(self._parts.pop(name), key=lambda rows: rows.begin)
-        self._made.append(helper.make_node("Concat", [rows.value for rows in parts], [name], axis=parts[0].axis))
-
-    def _rows(self, name: str, axis: int, begin: int, end: int) -> str:
-        """A value that holds these rows of a tensor."""
-        whole = self._shapes[self._own.get(name, name)][axis]
-        known = self._parts.get(name, [_Rows(name, axis, 0, whole)])
-        parts = [rows for rows in known if rows.end > begin and rows.begin < end]
-        values = []
-        for rows in sorted(parts, key=lambda rows: rows.begin):
-            first, last = max(begin, rows.begin), min(end, rows.end)
-            values.append(rows.value if (first, last) == (rows.begin, rows.end) else self._slice(rows, first, last))
-        if len(values) == 1:
-            return values[0]
-        joined = self._fresh(name)
-        self._made.append(helper.make_node("Concat", values, [joined], axis=axis))
-        return joined
-
-    def _slice(self, rows: _Rows, begin: int, end: int) -> str:
-        value = self._fresh(rows.value)
-        numbers = {"first": begin - rows.begin, "last": end - rows.begin, "axis": rows.axis}
-        tensors = [numpy_helper.from_array(_vector(n), f"{value}:{what}") for what, n in numbers.items()]
-        self._weights.extend(tensors)
-        self._made.append(helper.make_node("Slice", [rows.value, *(t.name for t in tensors)], [value]))
-        return value
+    def _piece(self, node: NodeProto, part: Part) -> Written | None:
+        op, loop = self._graph.ops[part.op], self._loops[part.op][part.loop]
+        fresh = NodeProto()
+        fresh.CopyFrom(node)
+        known = [name for name in (*node.input, *node.output) if name]
+        own = {name: self._own.get(name, name) for name in known}
+        made = {**{name: held.value for name, held in part.reads.items()}, **part.makes}
+        values = {name: self.name(made.get(own[name], own[name])) for name in known}
+        fresh.input[:] = [values.get(name, "") for name in node.input]
+        fresh.output[:] = [values.get(name, "") for name in node.output]
+        shapes = {values[name]: list(self.network.shapes[own[name]]) for name in known}
+        rows_of = _written(loop, op, {own[name]: values[name] for name in known})
+        first, end = part.first, part.end
+        if part.is_tile:
+            for name, (axis, *_) in (*rows_of["reads"].items(), *rows_of["writes"].items()):
+                shapes[name][axis] = shapes[name][axis] * (end - first) // loop.extent
+            first, end = 0, end - first
+            rows_of["extent"] = end
+        return piece_of(fresh, Cut(rows_of, first, end, shapes), self._constants, self._opset)
 
 
-def _vector(number: int) -> Any:
+class _Nodes:
+    """Writes nodes, as a Maker of `walk`."""
+
+    def __init__(self, splitter: Splitter) -> None:
+        self._splitter = splitter
+        self.nodes: list[NodeProto] = []
+        self.constants: list[Any] = []
+
+    def whole(self, op: int) -> None:
+        self.nodes.append(self._splitter.node(op))
+
+    def part(self, part: Part) -> None:
+        nodes, constants = self._splitter.part(part)
+        self.nodes.extend(nodes)
+        self.constants.extend(constants)
+
+    def slice(self, tensor: str, of: Held, new: Held) -> None:
+        first = new.rows.begin - of.rows.begin
+        numbers = {"first": first, "last": first + new.rows.end - new.rows.begin, "axis": new.rows.axis}
+        names = [f"{new.value}:{what}" for what in numbers]
+        self.constants.extend(map(_number, names, numbers.values()))
+        self._add("Slice", [of.value, *names], new.value)
+
+    def join(self, tensor: str, parts: Sequence[Held], new: Held) -> None:
+        self._add("Concat", [part.value for part in parts], new.value, axis=new.rows.axis)
+
+    def add(self, tensor: str, before: str | None, value: str, total: str) -> None:
+        self._add("Identity" if before is None else "Add", [value] if before is None else [before, value], total)
+
+    def _add(self, op_type: str, inputs: Sequence[str], output: str, **attributes: Any) -> None:
+        named = [self._splitter.name(value) for value in inputs]
+        self.nodes.append(helper.make_node(op_type, named, [self._splitter.name(output)], **attributes))
+
+
+def _number(name: str, number: int) -> Any:
     import numpy as np
 
-    return np.array([number], np.int64)
+    return numpy_helper.from_array(np.array([number], np.int64), name)
 
 
 def _written(loop: _core.Loop, op: _core.Op, names: Mapping[str, str]) -> dict[str, Any]:
@@ -189,4 +150,8 @@ def _written(loop: _core.Loop, op: _core.Op, names: Mapping[str, str]) -> dict[s
     }
     writes = {names[op.outputs[k]]: [axis(first, last), step] for k, first, last, step in loop.writes}
     sums: Sequence[str] = [names[op.outputs[k]] for k in loop.sums]
-    return {"extent": loop.extent, "reads": reads, "writes": writes, "sums": sums}
+    early = [names[op.outputs[k]] for k, _ in loop.early]
+    return {
+        **{"extent": loop.extent, "reads": reads, "writes": writes, "sums": sums},
+        **({"early": early} if early else {}),
+    }
