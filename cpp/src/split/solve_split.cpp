@@ -127,10 +127,14 @@ class SplitSolver {
     if (others_ || reorder || enough)
       consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}; });
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
-      consider([&] { return in_pieces(); });
+      const auto consider_pieces = [&] {
+        consider([&] { return in_pieces(false); });  // rows that are made again mislead the search where none need be
+        if (split_.again) consider([&] { return in_pieces(true); });
+      };
+      consider_pieces();
       if (reorder) {
         reorder_ops();
-        if (reordered_) consider([&] { return in_pieces(); });
+        if (reordered_) consider_pieces();
       }
     }
     if (!best) throw split_.capacity ? none_found(floor, *refused) : *refused;
@@ -168,8 +172,9 @@ class SplitSolver {
     return (split_.capacity ? solve_fit : solve_fit_least)(graph, facts, storage_, options, reorder, planner_);
   }
 
-  SplitPlan in_pieces() {
+  SplitPlan in_pieces(bool again) {
     SplitOptions options = split_;
+    options.again = again;
     for (int asked = 1;; ++asked) {
       options.time_limit = left(0.7);
       FoundSplit found = find_split(*graph_, facts_, storage_, options);
