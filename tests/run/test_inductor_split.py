@@ -16,8 +16,7 @@ from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 from memplan.run.inductor import budget  # noqa: E402
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
-from memplan.run.inductor.splitting import SCALES  # noqa: E402
-from memplan.run.inductor.step_load import storages  # noqa: E402
+from memplan.run.inductor.step_load import SCALES, storages  # noqa: E402
 
 TOKENS, WIDTH, CLASSES = 16, 4, 200
 

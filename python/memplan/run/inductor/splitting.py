@@ -20,11 +20,11 @@ from ... import _core
 from ...errors import SourceError, UnsupportedError
 from ..torch.pieces.graph import in_pieces
 from ..torch.pieces.network import Traced, traced
-from .step_load import storages
+from .step_load import SCALES, storages
 from .tangents import linear_in, move_to_forward
+from .totals import scatter_over_totals
 
 log = logging.getLogger("memplan.run")
-SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
 _WORK = 3_000_000  # of a search
 _MOST = 64  # pieces
@@ -43,6 +43,7 @@ def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
     """A graph of which as much is split as a capacity asks for, or as little as is found where that is None."""
     own = fx.GraphModule(module, copy.deepcopy(module.graph))
     own.meta.update(module.meta)
+    scatter_over_totals(own.graph)
     linear = linear_in(own.graph)
     try:
         read = traced(own.graph, {node: tangent is not None for node, tangent in linear.items()})
