@@ -114,7 +114,14 @@ def rows_of_ones(head: Any, at: Any, rows: Any) -> Any:
     return torch.mm(head.t(), rows) + torch.ops.aten._unsafe_index_put(ones, [at], rows, True)
 
 
-@pytest.mark.parametrize(("function", "sums"), [(rows_of, 0), (rows_that_replace, 1), (rows_of_ones, 1)])
+def rows_and_one_row(head: Any, at: Any, rows: Any) -> Any:
+    zeros = torch.full((head.shape[1], rows.shape[1]), 0.0)
+    return torch.mm(head[:, :1].t(), rows) + torch.ops.aten._unsafe_index_put(zeros, [at], rows, True)
+
+
+@pytest.mark.parametrize(
+    ("function", "sums"), [(rows_of, 0), (rows_that_replace, 1), (rows_of_ones, 1), (rows_and_one_row, 1)]
+)
 def test_rows_are_added_to_a_total(function: Function, sums: int) -> None:
     torch.manual_seed(0)
     given = (torch.randn(5, 9), torch.tensor([0, 3, 3, 8, 0]), torch.randn(5, 4))

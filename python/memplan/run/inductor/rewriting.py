@@ -41,8 +41,12 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     UnsupportedError: A wrapper of a kind that is not known here.
     """
     _check(codegen)
-    default = _blocks_by_default(codegen, by_torch)
-    codegen.lines = lines = over_totals(_without_removed(codegen))
+    by_line = default = _blocks_by_default(codegen, by_torch)
+    lines = over_totals(codegen.lines)
+    if len(lines) < len(codegen.lines):
+        codegen.lines = lines
+        by_line = _blocks_by_default(codegen, by_torch)
+    lines = _without_removed(codegen)
     ledger = Ledger(lines, _hint, finer=True)
     calls = served(lines, ledger.calls) if settings.serve else {}
     scratch = scratch_of(lines, calls)
@@ -51,8 +55,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     }
     made = {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
     before = given(ledger, step.left) if V.graph.is_backward else []
-    by_line = [*_blocks_by_default(codegen, by_torch), *scratch.default, *before]
-    default += [*scratch.default, *before]
+    by_line, default = ([*each, *scratch.default, *before] for each in (by_line, default))
     own = [*ledger.blocks, *before]
     ways = [({**position, **made}, [*own, *scratch.served])] if made else []
     ways += [(position, [*own, *scratch.default])] if position else []
