@@ -38,9 +38,8 @@ _TARGETS = 5  # budgets that are asked of the partitioner
 _HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
-_AS_GIVEN: Fusing = {
-    "reorder_for_peak_memory": False
-}  # torch would gather pieces beside a total, as if that were twice
+# torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
+_AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
 _READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
 _ONCE = threading.Lock()
 
