@@ -9,8 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
-
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.step_load import total_of  # noqa: E402
 from memplan.run.inductor.totals import scatter_over_totals  # noqa: E402
@@ -131,30 +129,3 @@ def test_rows_are_added_to_a_total(function: Function, sums: int) -> None:
     assert len(module.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)) == sums
     module.recompile()
     torch.testing.assert_close(module(*given), function(*given))
-
-
-class Tied(nn.Module):
-    """A language model whose head has the weight of its embedding."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table, self.inner = nn.Embedding(200, 8), nn.Linear(8, 8)
-
-    def forward(self, tokens: Any) -> Any:
-        logits = self.inner(self.table(tokens[:-1])) @ self.table.weight.t()
-        return nn.functional.cross_entropy(logits, tokens[1:])
-
-
-@pytest.mark.slow
-def test_a_tied_head_has_one_gradient() -> None:
-    torch.manual_seed(0)
-    model, tokens = Tied(), torch.randint(0, 200, (33,))
-    model(tokens).backward()
-    expected = [one.grad.clone() for one in model.parameters()]
-    model.zero_grad()
-    torch._dynamo.reset()
-    begin = times_loaded()
-    run = torch.compile(model, backend="memplan", options={"budget": "kept + 16KiB", "allow": ["split", "recompute"]})
-    run(tokens).backward()
-    torch.testing.assert_close([one.grad for one in model.parameters()], expected)
-    assert max(max(plan.planned) for plan in loaded_since(begin)) <= 16 * 1024  # the gradient of the table is 6,400
