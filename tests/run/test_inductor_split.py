@@ -16,8 +16,7 @@ from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 from memplan.run.inductor import budget  # noqa: E402
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
-from memplan.run.inductor.splitting import SCALES  # noqa: E402
-from memplan.run.inductor.step_load import storages  # noqa: E402
+from memplan.run.inductor.step_load import SCALES, storages  # noqa: E402
 
 TOKENS, WIDTH, CLASSES = 16, 4, 200
 
@@ -100,6 +99,8 @@ def test_a_loss_in_pieces_has_equal_gradients(model: Any, scale: float, times: i
     forward, backward = seen["graphs"]
     made = [size for node in forward.graph.nodes for size in storages(node).values()]
     assert max(made) < 8 * TOKENS * CLASSES  # bytes: logits are never whole
+    joined = forward.graph.find_nodes(op="call_function", target=torch.ops.aten.cat.default)
+    assert not any(piece.target is torch.ops.aten.gather.default for node in joined for piece in node.args[0])
     assert any(SCALES in node.meta for node in backward.graph.nodes)
     assert not any(node.target is torch.ops.aten.exp.default for node in backward.graph.nodes)
 

@@ -38,6 +38,8 @@ _TARGETS = 5  # budgets that are asked of the partitioner
 _HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
+# torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
+_AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
 _READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
 _ONCE = threading.Lock()
 
@@ -118,7 +120,8 @@ class _Partitions:
         settings, patches = self._settings, self._patches
         if partitioner is not None:
             settings = replace(settings, fuse_within=_NEAR)
-            patches = {**fusing, **patches, "custom_partitioner_fn": partitioner}
+            ordered = _AS_GIVEN if "split" in settings.allow else {}
+            patches = {**fusing, **ordered, **patches, "custom_partitioner_fn": partitioner}
         with functorch.patch(force_non_lazy_backward_lowering=True):
             return self._compiled(own, settings, patches)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,15 @@ from .capacity_search import Attempt, Search
 from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
-from .splitting import SCALES, split_graph
-from .step_load import held
+from .splitting import split_graph
+from .step_load import SCALES, held
 
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
-_SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
+_OVER = _core.StorageOptions(zero_copy=False)  # results may lie over what ops say
+_SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 _BY_TORCH = partitioners.choose_saved_values_set
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
 _ONE = threading.Lock()  # a function of torch is replaced meanwhile
@@ -68,22 +69,40 @@ class WithinBudget(CustomPartitionerFn):
         self._allow = tuple(allow)
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
-        gm, limit = self.split(gm), self._limit
-        if "split" in self._allow:
-            limit = 0  # the floor is that of these pieces
-        cuts = Cuts(gm, joint_inputs, kwargs)
-        if "recompute" in self._allow:
-            found = within(cuts, self._budget, self._usual, limit, self._kept)
-        else:
-            found = cuts.by_torch()
-        log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
-        return found.graphs
+        failed: InfeasibleError | None = None
+        for graph in self._split_ever_more(gm):
+            try:
+                found = self._cut(graph, joint_inputs, kwargs)
+            except InfeasibleError as error:
+                if error.proven:
+                    raise
+                failed = failed or error
+            else:
+                log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
+                return found.graphs
+        assert failed is not None
+        raise failed
 
-    def split(self, gm: fx.GraphModule) -> fx.GraphModule:
-        """The graph with ops in pieces, as far as that is allowed and brings the tensors within the budget."""
+    def _split_ever_more(self, gm: fx.GraphModule) -> Iterator[fx.GraphModule]:
+        """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward."""
+        seen = set[int]()
+        for share in _SHARES if "split" in self._allow else _SHARES[:1]:
+            graph = self.split(gm, int(self._budget * share))
+            if len(graph.graph.nodes) not in seen:
+                seen.add(len(graph.graph.nodes))
+                yield graph
+
+    def _cut(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
+        cuts = Cuts(gm, joint_inputs, kwargs, whole="split" not in self._allow)
+        if "recompute" in self._allow:
+            return within(cuts, self._budget, self._usual, self._limit, self._kept)
+        return cuts.by_torch()
+
+    def split(self, gm: fx.GraphModule, capacity: int | None = None) -> fx.GraphModule:
+        """The graph with ops in pieces, as far as that is allowed and brings tensors within a capacity: the budget."""
         if "split" not in self._allow:
             return gm
-        split = split_graph(gm, self._budget)
+        split = split_graph(gm, self._budget if capacity is None else capacity)
         if split.reason:
             log.warning("nothing is in pieces: %s", split.reason)
         return split.module
@@ -97,10 +116,12 @@ class WithinBudget(CustomPartitionerFn):
 
 
 class Cuts:
-    """Partitions of a joint graph."""
+    """Partitions of a joint graph; `whole`: without other pieces of its ops, as the floor asks."""
 
-    def __init__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> None:
-        self._gm, self._inputs, self._kwargs = gm, joint_inputs, kwargs
+    def __init__(
+        self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], *, whole: bool = True
+    ) -> None:
+        self._gm, self._inputs, self._kwargs, self._whole = gm, joint_inputs, kwargs, whole
 
     def by_torch(self) -> Partition:
         """The partition that is usual."""
@@ -112,7 +133,7 @@ class Cuts:
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
             joint = Joint(nodes, info)
-            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _SEPARATE, capacity, work=_WORK)
+            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _OVER, capacity, work=_WORK)
             return joint.saved([op.name for op in fitted.graph.ops])
 
         return self._made(choose)
@@ -121,7 +142,7 @@ class Cuts:
         floors = [NONE]
 
         def watched(nodes: fx.Graph, *args: Any, **kwargs: Any) -> list[fx.Node]:
-            floors.append(floor_of(nodes))
+            floors.append(floor_of(nodes, whole=self._whole))
             _saved_by_forward(nodes, args[0])
             return choose(nodes, *args, **kwargs)
 

@@ -22,7 +22,7 @@ from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
 from ...importers.torch.effects import flat_tensors
 from ...printing.units import format_bytes
 from .holding import in_words
-from .step_load import hint, storages
+from .step_load import hint, storages, total_of
 
 _aten = torch.ops.aten
 _PRODUCTS = {_aten.mm.default, _aten.addmm.default, _aten.bmm.default, _aten.baddbmm.default}
@@ -44,10 +44,10 @@ class Floor:
 NONE = Floor()
 
 
-def floor_of(joint: fx.Graph) -> Floor:
+def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
     """The floor of a joint graph, as a budget counts: without weights, inputs of the network and states.
 
-    No op is in the graph twice.
+    No op is in the graph twice. If ops may run in pieces, which is not `whole`, only the end of backward counts.
     """
     results: Any = joint.output_node().args[0]
     said = joint.output_node().meta.get("desc") or [None] * len(results)
@@ -75,12 +75,15 @@ def floor_of(joint: fx.Graph) -> Floor:
     gradients = sizes(node for node, _ in outputs if node in backward)
     summed = sum(size for place, size in gradients.items() if place not in kept)
     best = Floor(sum(kept.values()) + summed, _said("the end of the backward pass", kept, maker, summed))
+    if not whole:
+        return best
     called = dict.fromkeys(node for node in joint.nodes if _is_called(node))
     read = sizes(used for node in called for used in node.all_input_nodes)
     loops = {*pointwise_ops()}
     for node in joint.nodes:
         if node in called:
-            need = sizes([*node.all_input_nodes, *_results(node)])
+            under = total_of(node)
+            need = sizes([*(used for used in node.all_input_nodes if used is not under), *_results(node)])
         elif getattr(node.target, "_overloadpacket", None) in loops:
             made = {place: read[place] for place in sizes([node]).keys() & read.keys()}
             need = {**made, **sizes(used for used in node.all_input_nodes if made and used in tangents)}

@@ -7,7 +7,7 @@ reads alone, forward or backward as it is, is part of that one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 from ... import _core
 from ...importers.torch.costs import cost_of
 from .copies import run_again
-from .step_load import hint, in_registers, parts_of, read_by, storages
+from .step_load import hint, in_registers, parts_of, read_by, storages, total_of
 
 
 class Joint:
@@ -56,7 +56,8 @@ class Joint:
             if not made and not _changes(node):
                 continue
             size.update(made)
-            ops.append(_core.Op(node.name, str(node.target), [f"s{s}" for s in read], [f"s{s}" for s in made]))
+            names = ([f"s{s}" for s in read], [f"s{s}" for s in made])
+            ops.append(_core.Op(node.name, str(node.target), *names, inplace=_over_total(node, size)))
             self.cost.append(sum(cost_of_node(part) for part in parts_of(node, self._inside)))
             self.again.append("same" if self._may_run_again(node) else "never")
         kept = {s for node in nodes.output_node().all_input_nodes for s in storages(node)}
@@ -125,6 +126,15 @@ def cost_of_node(node: fx.Node) -> float:
         return 0.0
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda given: given.meta.get("val"))
     return float(hint(cost_of(node.target, args, kwargs, node.meta["val"])))
+
+
+def _over_total(node: fx.Node, size: Mapping[int, int]) -> list[tuple[str, str, int]]:
+    """What a node may be written over."""
+    total = total_of(node)
+    if total is None:
+        return []
+    [made], [there] = storages(node), storages(total)
+    return [(f"s{made}", f"s{there}", 0)] if there in size else []
 
 
 def _is_view(node: fx.Node) -> bool:

@@ -25,6 +25,7 @@ from .forward_outputs import Step, given, left_by
 from .holding import holding
 from .scratch import scratch_of
 from .settings import Settings
+from .totals import over_totals
 
 _DEVICES = ("cpu", "cuda")
 _MORE = 0.01  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
@@ -40,6 +41,11 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     UnsupportedError: A wrapper of a kind that is not known here.
     """
     _check(codegen)
+    by_line = default = _blocks_by_default(codegen, by_torch)
+    lines = over_totals(codegen.lines)
+    if len(lines) < len(codegen.lines):
+        codegen.lines = lines
+        by_line = _blocks_by_default(codegen, by_torch)
     lines = _without_removed(codegen)
     ledger = Ledger(lines, _hint, finer=True)
     calls = served(lines, ledger.calls) if settings.serve else {}
@@ -49,12 +55,12 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     }
     made = {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
     before = given(ledger, step.left) if V.graph.is_backward else []
-    default = [*_blocks_by_default(codegen, by_torch), *scratch.default, *before]
+    by_line, default = ([*each, *scratch.default, *before] for each in (by_line, default))
     own = [*ledger.blocks, *before]
     ways = [({**position, **made}, [*own, *scratch.served])] if made else []
     ways += [(position, [*own, *scratch.default])] if position else []
     found = [_arenas_of({*names, *scratch.position}, blocks, default, settings) for names, blocks in ways]
-    found.append(_arenas_of((), default, default, settings))
+    found.append(_arenas_of((), by_line, default, settings))
     most = [sum(figures["planned"] for figures in each.values()) for _, each, _ in found]
     enough = (1 + _MORE) * min(most) + _LITTLE
     arenas, figures, blocks = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)

@@ -13,18 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
+from torch._inductor import inductor_prims
 from torch._inductor.decomposition import select_decomp_table
 
 from ... import _core
 from ...errors import SourceError, UnsupportedError
 from ..torch.pieces.graph import in_pieces
 from ..torch.pieces.network import Traced, traced
-from .step_load import storages
+from .step_load import SCALES, storages
 from .tangents import linear_in, move_to_forward
+from .totals import scatter_over_totals
 
 log = logging.getLogger("memplan.run")
-SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
 _WORK = 3_000_000  # of a search
 _MOST = 64  # pieces
@@ -43,6 +45,7 @@ def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
     """A graph of which as much is split as a capacity asks for, or as little as is found where that is None."""
     own = fx.GraphModule(module, copy.deepcopy(module.graph))
     own.meta.update(module.meta)
+    scatter_over_totals(own.graph)
     linear = linear_in(own.graph)
     try:
         read = traced(own.graph, {node: tangent is not None for node, tangent in linear.items()})
@@ -60,11 +63,28 @@ def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
             read.graph, [(_region(read, change.ops, loops), change.pieces) for change in found.changes]
         )
         made = in_pieces(own, read, pieces.pieces, select_decomp_table())
+        _write_at_once(made.graph)
     except (UnsupportedError, SourceError) as reason:
         return Split(module, (), str(reason))
     for change in found.changes:
         log.info("%d pieces of %s, so that %s are never whole", change.pieces, change.ops, change.tensors)
     return Split(made, found.changes)
+
+
+def _write_at_once(graph: fx.Graph) -> None:
+    """Have small pieces made where they stand. Inductor puts loops off until they are joined, and keeps what they read.
+
+    So the logits of all pieces would be there for what is gathered of them.
+    """
+    for joined in graph.find_nodes(op="call_function", target=torch.ops.aten.cat.default):
+        for piece in dict.fromkeys(joined.args[0]):
+            if piece.op != "call_function" or _bytes(piece) >= max(map(_bytes, piece.all_input_nodes), default=0):
+                continue
+            value = piece.meta["val"]
+            with graph.inserting_after(piece):
+                written = graph.call_function(inductor_prims.force_stride_order, (piece, list(value.stride())))
+            written.meta = {**piece.meta}
+            joined.replace_input_with(piece, written)
 
 
 def _found(read: Traced, capacity: int | None) -> _core.FoundSplit:

@@ -14,6 +14,12 @@ from torch.fx.experimental.symbolic_shapes import optimization_hint
 from ... import _core
 from ...importers.torch.effects import flat_tensors
 
+_aten = torch.ops.aten
+_ADDED = {  # to their first argument
+    *(_aten.addmm.default, _aten.baddbmm.default),
+    *(_aten.index_put.default, _aten._unsafe_index_put.default, _aten._unsafe_masked_index_put_accumulate.default),
+}
+SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
 _HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
 
 
@@ -54,6 +60,7 @@ class _Timeline:
         for node in nodes:
             if node in inside:
                 continue
+            self._write_over(node)
             self._meet(node)
             for used in read_by(node, inside):
                 self._use(used)
@@ -70,6 +77,14 @@ class _Timeline:
         ends = [self._steps + 1 if place in self._kept else end for place, end in enumerate(self._end)]
         return _core.Problem(self._size, self._begin, ends).load
 
+    def _write_over(self, node: fx.Node) -> None:
+        """What lies over a total has the same bytes."""
+        total = total_of(node)
+        if total is not None:
+            [old], [new] = storages(total), storages(node)
+            if old in self._now and self._now[old] not in self._kept:
+                self._now[new] = self._now[old]
+
     def _meet(self, node: fx.Node) -> None:
         for storage, size in storages(node).items():
             if storage in self._outside or storage in self._now:
@@ -83,6 +98,32 @@ class _Timeline:
         for storage in storages(node):
             if storage in self._now:
                 self._end[self._now[storage]] = self._steps + 1
+
+
+def total_of(node: fx.Node) -> fx.Node | None:
+    """The tensor that an op changes and is written over (`totals.py`); None if there is none, or if others read it."""
+    scales = SCALES in node.meta
+    total = node.args[0] if scales or node.target in _ADDED else None
+    if not isinstance(total, fx.Node) or not (is_own(total, node) or (scales and _is_given(total, node))):
+        return None
+    made, mine = total.meta["val"], node.meta["val"]
+    alike = (made.shape, made.stride(), made.dtype) == (mine.shape, mine.stride(), mine.dtype)
+    return total if alike else None
+
+
+def _is_given(made: fx.Node, user: fx.Node) -> bool:
+    """Whether it was made by the graph before, and one op reads it: Inductor may write a loop over it."""
+    return made.op == "placeholder" and [*made.users] == [user]
+
+
+def is_own(made: fx.Node, user: fx.Node) -> bool:
+    """Whether a tensor has bytes that an op made, and another alone reads, once."""
+    if made.op != "call_function" or [*made.users] != [user]:
+        return False
+    given: list[fx.Node] = []
+    fx.node.map_arg((user.args, user.kwargs), given.append)
+    shown = {storage for used in made.all_input_nodes for storage in storages(used)}
+    return given.count(made) == 1 and not storages(made).keys() & shown
 
 
 def storages(node: fx.Node) -> dict[int, int]:

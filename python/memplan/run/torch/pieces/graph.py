@@ -143,7 +143,9 @@ class _Writing:
         part = part_of(Piece(call, rows, results, written, iterations, loop.extent, firsts))
         if part is None:
             raise SourceError(f"{node.name} ({node.target}) cannot be computed in pieces along this loop")
-        found = self._call(node, part, rows, len(results) if not isinstance(node.meta["val"], Tensor) else None)
+        found = self._call(
+            node, self._onto(part, results), rows, len(results) if not isinstance(node.meta["val"], Tensor) else None
+        )
         for leaf, wrote, value in zip(results, written, found, strict=True):
             if leaf is None or value is None or leaf.name in early:
                 continue
@@ -256,6 +258,12 @@ class _Writing:
                 copied = self._emit(_aten.clone.default, (rows,), {})
                 self._parts[name] = [_Held(copied, (first, last), begin, end)]
 
+    def _onto(self, part: Part, results: Sequence[Leaf | None]) -> Part:
+        """The part; where its operator may add to what there is of a sum, that."""
+        if part.func not in _ADDED or results[0] is None or results[0].name not in self._sums:
+            return part
+        return Part(_ADDED[part.func], (self._sums.pop(results[0].name), *part.args), part.kwargs)
+
     def _add(self, name: str, value: fx.Node, last: bool) -> None:
         before = self._sums.pop(name, None)
         total = value if before is None else self._emit(_aten.add.Tensor, (before, value), {})
@@ -333,6 +341,7 @@ def _attributes(module: fx.GraphModule) -> dict[str, Any]:
     return {name: operator.attrgetter(name)(module) for name in names}
 
 
+_ADDED: Mapping[Any, Any] = {_aten.mm.default: _aten.addmm.default, _aten.bmm.default: _aten.baddbmm.default}
 _COMPOSITE = {_aten.reshape.default}
 
 
