@@ -361,7 +361,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
     [
         (
             {"plannr": "auto"},
-            r"options of the backend memplan are planner, place, alignment, split, serve, pages, order, budget, .*'plannr'",
+            r"options of the backend memplan are planner, place, alignment, split, serve, pages, order, .*'plannr'",
         ),
         ({"planner": "no such"}, "planner must be one of"),
         ({"planner": 3}, "planner must be a name"),
