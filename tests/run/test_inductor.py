@@ -361,7 +361,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
     [
         (
             {"plannr": "auto"},
-            r"options of the backend memplan are planner, place, alignment, split, serve, order, budget, .*'plannr'",
+            r"options of the backend memplan are planner, place, alignment, split, serve, pages, order, .*'plannr'",
         ),
         ({"planner": "no such"}, "planner must be one of"),
         ({"planner": 3}, "planner must be a name"),
@@ -373,6 +373,7 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
         ({"alignment": 48}, "alignment must be a power of two"),
         ({"split": 1}, "split must be True or False"),
         ({"serve": "no"}, "serve must be True or False"),
+        ({"pages": 0}, "pages must be True or False"),
     ],
 )
 def test_options(options: dict[str, Any], message: str) -> None:

@@ -147,8 +147,31 @@ class CpuLibrary(Library):
         for function in (self._offer, self._offered):
             function.argtypes, function.restype = [ctypes.c_void_p], None
         self._number_of.argtypes, self._number_of.restype = [ctypes.c_int64], ctypes.c_int64
+        self._pages = self._c.memplan_pages
+        self._pages.argtypes, self._pages.restype = [ctypes.c_int], None
+        self._paged = self._c.memplan_paged
+        self._paged.argtypes, self._paged.restype = [ctypes.c_void_p], None
         self._made = self._c.memplan_made
         self._made.argtypes, self._made.restype = [ctypes.c_void_p], ctypes.c_int64
+
+    @contextmanager
+    def pages(self) -> Iterator[None]:
+        """Whatever is large, and allocated on this thread, has pages of its own: see `csrc/pages.hpp`.
+
+        The library has to be installed, and to stay so: torch frees some memory by the allocator that it has then.
+        """
+        self._pages(1)
+        try:
+            yield
+        finally:
+            self._pages(-1)
+
+    def paged(self) -> tuple[int, int, int]:
+        """Bytes in pages of their own: alive, kept for what comes, and alive at most."""
+        told = np.zeros(3, dtype=np.int64)
+        self._paged(told.ctypes.data)
+        alive, kept, most = told.tolist()
+        return alive, kept, most
 
     def offer(self, row: _Column) -> None:
         """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it."""

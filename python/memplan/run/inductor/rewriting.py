@@ -77,6 +77,10 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     if arenas:
         codegen.lines = [new for at, line in enumerate(lines) for new in cuts.get(at, [line])]
     codegen.lines.insert(0, "_memplan_called()")
+    if settings.pages:
+        codegen.header.writeline("from memplan.run.inductor.paging import in_pages as _memplan_in_pages")
+        call = "Runner.call" if torch._inductor.config.graph_partition else "call"
+        codegen.suffix.writeline(f"{call} = _memplan_in_pages({call})")
     return bool(arenas)
 
 

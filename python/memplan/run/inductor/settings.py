@@ -16,7 +16,7 @@ from ...planning.registry import IN_PYTHON, check_planner, find
 from ...sizes import Budget, budget_of, in_bytes
 from ...text import nearest
 
-FORMAT = 7  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+FORMAT = 8  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
 WAYS = ("recompute", "split")
 _LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
@@ -32,6 +32,7 @@ class Settings:
     alignment: int | None = None  # bytes, a power of two; None for 512 on CUDA and 64 elsewhere
     split: bool = True  # whether a graph may have several arenas, one after another, where that holds less
     serve: bool = True  # whether kernels of torch get memory of arenas for their results and scratch
+    pages: bool = True  # whether what compiled code allocates has pages of its own
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
     budget: Budget | None = None  # what a step may hold: what forward saves is chosen so
     allow: tuple[str, ...] = ("recompute",)  # what may be done for a budget, as in `memplan.fit`
@@ -72,6 +73,7 @@ def settings_of(
     own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": switch("split")}
     own |= {
         "serve": switch("serve"),
+        "pages": switch("pages"),
         "order": check_order,
         "budget": _budget,
         "allow": _allow,

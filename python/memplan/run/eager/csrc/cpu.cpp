@@ -10,6 +10,7 @@
 
 #include "exports.hpp"
 #include "offers.hpp"
+#include "pages.hpp"
 
 namespace memplan::run {
 namespace {
@@ -17,6 +18,21 @@ namespace {
 c10::Allocator* general = nullptr;  // torch's own, which has all that an arena does not serve
 std::mutex installing;
 int users = 0;
+
+void free_pages(void* pointer) {
+  c10::profiledCPUMemoryReporter().Delete(pointer);
+  pages().give(pointer);
+}
+
+// What no arena serves: pages of its own if this thread wants some, else torch's.
+c10::DataPtr from_elsewhere(std::size_t size) {
+  void* const pointer = pages().take(size);
+  if (pointer == nullptr) return general->allocate(size);
+  c10::profiledCPUMemoryReporter().New(pointer, size);
+  return {pointer, pointer, &free_pages, c10::Device(c10::DeviceType::CPU)};
+}
+
+c10::DeleterFnPtr deleter_of(void* pointer) { return pages().owns(pointer) ? &free_pages : general->raw_deleter(); }
 
 void free_any(void* pointer) {
   if (pointer == nullptr) return;
@@ -27,7 +43,7 @@ void free_any(void* pointer) {
     return;
   }
   const std::uint64_t tag = given.tag != 0 ? given.tag : offered().give_elsewhere(reinterpret_cast<Address>(pointer));
-  const auto deleter = tag != 0 ? reinterpret_cast<c10::DeleterFnPtr>(tag) : general->raw_deleter();
+  const auto deleter = tag != 0 ? reinterpret_cast<c10::DeleterFnPtr>(tag) : deleter_of(pointer);
   deleter(pointer);
 }
 
@@ -45,7 +61,7 @@ class CpuAllocator final : public c10::Allocator {
       c10::profiledCPUMemoryReporter().New(pointer, size);
       return {pointer, pointer, &free_any, c10::Device(c10::DeviceType::CPU)};
     }
-    c10::DataPtr made = general->allocate(size);
+    c10::DataPtr made = from_elsewhere(size);
     void* const pointer = made.get();
     if (size == 0 || pointer == nullptr || made.get_context() != pointer) return made;
     const auto tag = reinterpret_cast<std::uint64_t>(made.get_deleter());
@@ -73,9 +89,11 @@ CpuAllocator& allocator() {
 void lock_all() {
   session().lock().lock();
   offered().lock().lock();
+  pages().lock().lock();
 }
 
 void unlock_all() {
+  pages().lock().unlock();
   offered().lock().unlock();
   session().lock().unlock();
 }
@@ -114,6 +132,16 @@ MEMPLAN_EXPORT void memplan_uninstall() {
   using namespace memplan::run;
   const std::lock_guard guard(installing);
   if (--users == 0 && c10::GetCPUAllocator() == &allocator()) c10::SetCPUAllocator(general);
+}
+
+// From now on, what this thread allocates has pages of its own if it is large, until `more` is taken back.
+MEMPLAN_EXPORT void memplan_pages(int more) { memplan::run::Pages::wanted() += more; }
+
+// Bytes of pages: alive, kept for what comes, and alive at most.
+MEMPLAN_EXPORT void memplan_paged(std::int64_t* out) {
+  const auto [alive, kept, most] = memplan::run::pages().held();
+  const std::size_t figures[] = {alive, kept, most};
+  std::copy(std::begin(figures), std::end(figures), out);
 }
 
 // Offer a call of a kernel, on this thread, what `row` says: how many results and how many ranges of scratch; the
