@@ -24,14 +24,17 @@ bool is_mapped(void* pointer) {
 
 // While it lives, this thread wants pages.
 struct Wanted {
-  Wanted() { ++Pages::wanted(); }
-  ~Wanted() { --Pages::wanted(); }
+  explicit Wanted(Pages& of) : pages(of) { pages.want(1); }
+  ~Wanted() { pages.want(-1); }
+  Wanted(const Wanted&) = delete;
+  Wanted& operator=(const Wanted&) = delete;
+  Pages& pages;
 };
 
 void test_who_gets_pages() {
   Pages pages;
   CHECK(pages.take(kLarge) == nullptr);
-  const Wanted wanted;
+  const Wanted wanted(pages);
   CHECK(pages.take(kSmall - 1) == nullptr && pages.take(SIZE_MAX) == nullptr && pages.take(Pages::kMost) == nullptr);
   void* const pointer = pages.take(kSmall);
   CHECK(pointer != nullptr && pages.owns(pointer));
@@ -45,18 +48,30 @@ void test_who_gets_pages() {
 
 void test_large_ones_go_back() {
   Pages pages;
-  const Wanted wanted;
-  void* const pointer = pages.take(kLarge);
-  CHECK(reinterpret_cast<std::uintptr_t>(pointer) % Pages::kHuge == 0);
-  std::memset(pointer, 1, kLarge);
-  CHECK(pages.held().alive == kLarge - 1 + 4096 && pages.held().kept == 0);
-  std::thread([&] { CHECK(pages.give(pointer)); }).join();
+  void* pointer = nullptr;
+  {
+    const Wanted wanted(pages);
+    pointer = pages.take(kLarge);
+    CHECK(reinterpret_cast<std::uintptr_t>(pointer) % Pages::kHuge == 0);
+    std::memset(pointer, 1, kLarge);
+    CHECK(pages.held().alive == kLarge - 1 + 4096 && pages.held().kept == 0);
+    CHECK(pages.give(pointer) && pages.held().kept == kLarge - 1 + 4096);
+    CHECK(pages.take(kLarge) == pointer && pages.give(pointer));
+    std::thread([&] { const Wanted other(pages); }).join();
+    CHECK(is_mapped(pointer));  // this thread still wants pages
+  }
+  CHECK(pages.held().kept == 0 && !is_mapped(pointer));
+  {
+    const Wanted wanted(pages);
+    pointer = pages.take(kLarge);
+  }
+  std::thread([&] { CHECK(pages.give(pointer)); }).join();  // nobody wants any
   CHECK(pages.held().alive == 0 && pages.held().kept == 0 && !is_mapped(pointer));
 }
 
 void test_small_ones_are_kept() {
   Pages pages;
-  const Wanted wanted;
+  const Wanted wanted(pages);
   void* const first = pages.take(2 * kSmall);
   std::memset(first, 1, 2 * kSmall);
   CHECK(pages.give(first) && pages.held().kept == 2 * kSmall && is_mapped(first));
@@ -70,7 +85,7 @@ void test_small_ones_are_kept() {
 
 void test_never_more_than_was_alive() {
   Pages pages;
-  const Wanted wanted;
+  const Wanted wanted(pages);
   std::size_t most = 0;
   for (int round = 0; round < 40; ++round) {
     std::vector<void*> taken;

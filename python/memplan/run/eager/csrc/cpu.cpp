@@ -135,7 +135,7 @@ MEMPLAN_EXPORT void memplan_uninstall() {
 }
 
 // From now on, what this thread allocates has pages of its own if it is large, until `more` is taken back.
-MEMPLAN_EXPORT void memplan_pages(int more) { memplan::run::Pages::wanted() += more; }
+MEMPLAN_EXPORT void memplan_pages(int more) { memplan::run::pages().want(more); }
 
 // Bytes of pages: alive, kept for what comes, and alive at most.
 MEMPLAN_EXPORT void memplan_paged(std::int64_t* out) {

@@ -1,12 +1,13 @@
 // Memory that the system maps for one allocation, and that goes back when it is freed. malloc would keep such bytes
 // between what lives, for whoever asks for less.
 //
-//   wanted() += 1     on this thread, until as many are taken off
+//   want(1)           on this thread, until want(-1)
 //   take(size)        whole pages; nullptr if this thread wants none, or there are none: take them elsewhere
 //   give(pointer)     back, by any thread; false for what was not taken here
 //
-// Pages cost the system much more than huge pages do, for as many bytes. So what is smaller than a huge page is kept for
-// the next allocation of its size, as long as all together is no more than what was alive at one time.
+// New pages cost time: the system fills them with zeros. So what is freed while pages are wanted is kept for the next
+// allocation of its size, as long as all together is no more than what was alive at one time. Huge pages cost less for as
+// many bytes: they go back when no thread wants any, the others are kept.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +35,16 @@ class Pages {
     std::size_t alive, kept, most;  // bytes: in use, for what comes, and in use at most
   };
 
-  // How often this thread wants pages.
-  static int& wanted() {
-    static thread_local int times = 0;
-    return times;
+  // Whether this thread wants pages: as often as `more` is 1 than it is -1.
+  void want(int more) {
+    wanted() += more;
+    const std::lock_guard guard(lock_);
+    wanting_ += more;
+    if (wanting_ > 0) return;
+    for (auto large = kept_.lower_bound(kHuge); large != kept_.end(); large = kept_.lower_bound(kHuge)) {
+      const std::size_t bytes = large->first;
+      unmap(forgotten(large), bytes);
+    }
   }
 
   void* take(std::size_t size) {
@@ -59,7 +66,7 @@ class Pages {
     const std::size_t size = entry->second;
     sizes_.erase(entry);
     held_.alive -= size;
-    if (size >= kHuge) {
+    if (size >= kHuge && wanting_ == 0) {
       unmap(pointer, size);
     } else {
       kept_.emplace(size, pointer);
@@ -82,6 +89,11 @@ class Pages {
   std::mutex& lock() { return lock_; }  // for a fork, in which no thread may hold it
 
  private:
+  static int& wanted() {
+    static thread_local int times = 0;
+    return times;
+  }
+
   static std::size_t up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
   // What was kept of that size, or new pages in place of other ones.
@@ -139,6 +151,7 @@ class Pages {
 #endif
 
   std::mutex lock_;
+  int wanting_ = 0;                               // of all threads
   std::unordered_map<void*, std::size_t> sizes_;  // of what is alive
   std::multimap<std::size_t, void*> kept_;
   Held held_ = {0, 0, 0};
