@@ -4,7 +4,8 @@ Run: ``python tests/benchmarks/fit.py [--quick] [--instances FOLDER] [--json F] 
 instances are beside the checkout; transformers are captured here. Costs are in % of the cost of all ops: the bytes that
 they touch, and for captured networks their floating-point operations, too. A second table is with tensors that are
 moved out. What the rules of others reach is kept in a folder, as they take longer. What is in the file of --json
-already is not measured again.
+already is not measured again. With ``--pieces``: the captured networks, whose ops say their loops, where ops may also
+run in pieces.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from memplan.plans.costs import costs_of
 SECTION, MOVES = "fit", "fit with moves"
 HEAD = ("network", "ops", "% of load", "memplan", "bound", "CPU seconds", *RULES, "best rule")
 TRANSFERS = (2.0, 0.5)  # of a byte that is moved, beside 1 for one that an op touches
+PIECES, HEAD_OF_PIECES = "fit with pieces", ("network", "% of load", "again", "again or in pieces", "CPU seconds")
 HEAD_OF_MOVES = ("network", "% of load", "price", "memplan", "bound", "moved out")
 ROOT = Path(__file__).parents[2]
 INSTANCES = ROOT.parent / "shared" / "instances" / "torch"
@@ -43,7 +45,15 @@ def main() -> None:
     parser.add_argument("--instances", type=Path, default=INSTANCES, help="a folder of graph dicts")
     parser.add_argument("--kept", type=Path, default=RULES_KEPT, help="a folder for what the rules of others reach")
     parser.add_argument("--quick", action="store_true", help="three networks")
+    parser.add_argument("--pieces", action="store_true", help="also in pieces")
     options = parser.parse_args()
+    if options.pieces:
+        rows = [Network(name, options.instances, options.kept).in_pieces(p) for name in CAPTURED for p in PERCENT]
+        cells = [
+            [row["network"], f"{row['percent']} %", *map(share, row["added"]), f"{row['seconds']:.1f}"] for row in rows
+        ]
+        shorter = pivoted(HEAD_OF_PIECES, cells, HEAD_OF_PIECES[:1], HEAD_OF_PIECES[1:2], HEAD_OF_PIECES[2:4])
+        return report(PIECES, HEAD_OF_PIECES, cells, rows, options, "fit.md", shorter)
     every = [*sorted(path.stem for path in options.instances.glob("*_train.json")), *CAPTURED]
     names = options.networks or (QUICK if options.quick else every)
     known = json.loads(options.json.read_text())["rows"] if options.json and options.json.is_file() else []
@@ -96,6 +106,16 @@ class Network:
             least = self.others.least_moved(capacity, price)
             row[f"{price:g}"] = self.fitted(capacity, price) | {"moved": None if least is None else least / self.total}
         return row
+
+    def in_pieces(self, percent: int) -> dict[str, Any]:
+        """Costs as shares of all: of ops that run again, and where they may run in pieces too."""
+        added = []
+        for allow in (("recompute",), ("recompute", "split")):
+            begin = time.process_time()
+            plan = memplan.fit(self.graph, self.load * percent // 100, allow=allow)
+            assert plan.fitting is not None
+            added.append(plan.added_cost / plan.fitting.cost)
+        return {"network": self.name, "percent": percent, "added": added, "seconds": time.process_time() - begin}
 
     def fitted(self, capacity: int, transfer: float | None = None) -> dict[str, Any]:
         begin = time.process_time()
