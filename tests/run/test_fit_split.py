@@ -138,20 +138,33 @@ def test_a_second_backward_pass_gives_the_same() -> None:
     torch.testing.assert_close([p.grad for p in model.parameters()], expected[1:])
 
 
-@pytest.mark.parametrize("autocast", [False, True])
-def test_half_precision(autocast: bool) -> None:
+def test_half_precision() -> None:
     torch.manual_seed(0)
-    model, ids = Model(LOSSES["flat"]), ids_of()
-    model = model if autocast else model.bfloat16()
-    with torch.autocast("cpu", enabled=autocast):
-        expected = step(model, ids)
-        with with_heads(model, ["head"]):
-            found = step(model, ids)
+    model, ids = Model(LOSSES["flat"]).bfloat16(), ids_of()
+    expected = step(model, ids)
+    with with_heads(model, ["head"]):
+        found = step(model, ids)
     torch.testing.assert_close(found, expected, rtol=0.05, atol=2e-4)
     small = Model(lambda logits, _: logits)
     with with_heads(small, ["head"]):
         assert isinstance(small(ids), Logits)
+        with torch.autocast("cpu"):
+            assert not isinstance(small(ids), Logits)  # what is computed later would have another dtype
         assert not isinstance(small.half()(ids), Logits)  # losses are scaled there
+
+
+def test_a_loss_under_autocast_gets_whole_logits() -> None:
+    torch.manual_seed(0)
+    model, ids = Model(lambda logits, _: logits), ids_of()
+
+    def loss() -> Tensor:
+        logits = model(ids)
+        with torch.autocast("cpu"):
+            return LOSSES["flat"](logits, ids)  # type: ignore[no-any-return]
+
+    expected = loss()
+    with with_heads(model, ["head"]):
+        assert torch.equal(loss(), expected)
 
 
 def test_whatever_reads_logits_gets_them() -> None:
@@ -175,6 +188,8 @@ def test_whatever_reads_logits_gets_them() -> None:
             memplan.UnsupportedError, match=r"logits of module 'head' are read after weight 'head.weight'"
         ):
             late.argmax()
+        with pytest.raises(memplan.UnsupportedError, match=r"are read after weight 'head.weight'"):
+            F.cross_entropy(late.view(-1, WORDS), ids.view(-1))  # would be the loss of other weights
 
 
 class FeedForward(nn.Sequential):

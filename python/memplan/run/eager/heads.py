@@ -10,6 +10,7 @@ The gradients are computed in forward, for a loss of 1, and backward multiplies 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
@@ -66,8 +67,13 @@ class _Head(Wrapped):
         x = args[0] if len(args) == 1 and not kwargs else None
         if not isinstance(x, Tensor) or isinstance(x, Logits) or torch.compiler.is_compiling():
             return self.forward(*args, **kwargs)
-        waits = x.dim() > 1 and x.dtype != torch.float16 and x.numel() > 0
+        waits = x.dim() > 1 and x.dtype != torch.float16 and x.numel() > 0 and not _casts(x)
         return Logits.of(self, x) if waits else self.forward(x)
+
+
+def _casts(tensor: Tensor) -> bool:
+    """Whether autocast is on: what is computed later would have another dtype."""
+    return torch.is_autocast_enabled(tensor.device.type)
 
 
 class _Origin(NamedTuple):
@@ -93,9 +99,7 @@ class Logits(Tensor):
         """What a head returns."""
         weights = [tensor for tensor in (head.module.weight, head.module.bias) if isinstance(tensor, Tensor)]
         read = [(tensor, tensor._version) for tensor in (hidden, *weights) if not tensor.is_inference()]
-        kind = hidden.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
-        return cls._made(_Origin(head, torch.is_grad_enabled(), read), hidden, dtype)
+        return cls._made(_Origin(head, torch.is_grad_enabled(), read), hidden, hidden.dtype)
 
     @classmethod
     def _made(
@@ -149,16 +153,19 @@ class Logits(Tensor):
                 source, func, args, kwargs = self._as_of
                 self._whole = func(source.whole(), *args, **kwargs)
             else:
-                origin = self._origin
-                for tensor, version in origin.read:
-                    if tensor._version != version:
-                        what = f"the logits of module '{origin.head.name}' are read after {origin.head.named(tensor)}"
-                        advice = "read them before, or leave 'split' out of allow"
-                        raise UnsupportedError(f"memplan.run.fit(): {what} was written to: {advice}")
-                with torch.set_grad_enabled(origin.grad):
-                    self._whole = origin.head.forward(self._hidden)
+                self._check()
+                with torch.set_grad_enabled(self._origin.grad), _without_autocast(self._hidden):
+                    self._whole = self._origin.head.forward(self._hidden)
         assert self._whole is not None
         return self._whole
+
+    def _check(self) -> None:
+        """UnsupportedError: what they are made of is not as it was when the head was called."""
+        head = self._origin.head
+        for tensor, version in self._origin.read:
+            if tensor._version != version:
+                what = f"the logits of module '{head.name}' are read after {head.named(tensor)} was written to"
+                raise UnsupportedError(f"memplan.run.fit(): {what}: read them before, or leave 'split' out of allow")
 
     def _followed(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """What a function makes of logits that are not computed; None if it needs them whole."""
@@ -228,14 +235,19 @@ class Logits(Tensor):
             or target.shape != rows
         ):
             return None
-        if (len(rows) != 1) != self._behind:
+        if (len(rows) != 1) != self._behind or _casts(self._hidden):
             return None
+        self._check()
         head: Any = self._origin.head.module
         hidden, target = self._hidden.reshape(-1, self._hidden.shape[-1]), target.reshape(-1)
         how = _How(self._casts, {"ignore_index": ignore_index, "label_smoothing": label_smoothing}, reduction == "mean")
         with torch.set_grad_enabled(torch.is_grad_enabled() and self._origin.grad):
             loss: Tensor = _Loss.apply(hidden, head.weight, head.bias, target, how)  # type: ignore[no-untyped-call]
         return loss
+
+
+def _without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    return torch.autocast(tensor.device.type, enabled=False)
 
 
 def _attributes(names: str) -> set[Any]:
@@ -333,17 +345,10 @@ def _computed(
 
 def _add(found: _Gradients, gradient: Tensor, rows: Tensor, weight: Tensor, begin: int, end: int) -> None:
     """Add what some rows make of the gradient of their logits."""
-    dtype = gradient.dtype  # under autocast, that of the products
     if found.hidden is not None:
-        if dtype == found.hidden.dtype == weight.dtype:
-            torch.mm(gradient, weight, out=found.hidden[begin:end])
-        else:
-            found.hidden[begin:end] = gradient @ weight.to(dtype)
+        torch.mm(gradient, weight, out=found.hidden[begin:end])
     if found.weight is not None:
-        if dtype == rows.dtype == found.weight.dtype:
-            found.weight.addmm_(gradient.t(), rows)
-        else:
-            found.weight.add_(gradient.t() @ rows.to(dtype))
+        found.weight.addmm_(gradient.t(), rows)
     if found.bias is not None:
         found.bias.add_(gradient.sum(0))
 
