@@ -27,6 +27,12 @@ _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _Column = npt.NDArray[np.int64]
 
 
+class _Closed(ctypes.Structure):
+    """As memplan_close gives it."""
+
+    _fields_ = [("kept", ctypes.c_int64), ("elsewhere", ctypes.c_int64)]  # noqa: RUF012 - ctypes reads a list
+
+
 class BusyError(RuntimeError):
     """A step is recorded or served already."""
 
@@ -144,9 +150,14 @@ class CpuLibrary(Library):
         self._offer, self._offered, self._number_of = (
             getattr(self._c, f"memplan_{name}") for name in ("offer", "offered", "number_of")
         )
-        for function in (self._offer, self._offered):
-            function.argtypes, function.restype = [ctypes.c_void_p], None
+        self._offer.argtypes, self._offer.restype = [ctypes.c_void_p, ctypes.c_char_p], None
+        self._offered.argtypes, self._offered.restype = [ctypes.c_void_p], None
         self._number_of.argtypes, self._number_of.restype = [ctypes.c_int64], ctypes.c_int64
+        self._open, self._close = self._c.memplan_open, self._c.memplan_close
+        self._open.argtypes, self._open.restype = [ctypes.c_void_p, ctypes.c_char_p], ctypes.c_int
+        self._close.argtypes, self._close.restype = [], _Closed
+        self._offers = self._c.memplan_offers
+        self._offers.argtypes, self._offers.restype = [ctypes.c_int64], ctypes.c_int
         self._pages = self._c.memplan_pages
         self._pages.argtypes, self._pages.restype = [ctypes.c_int], None
         self._paged = self._c.memplan_paged
@@ -166,6 +177,10 @@ class CpuLibrary(Library):
         finally:
             self._pages(-1)
 
+    def give_back(self) -> None:
+        """Pages that are kept for what comes go back to the system."""
+        self._c.memplan_give_back()
+
     def paged(self) -> tuple[int, int, int]:
         """Bytes in pages of their own: alive, kept for what comes, and alive at most."""
         told = np.zeros(3, dtype=np.int64)
@@ -174,8 +189,24 @@ class CpuLibrary(Library):
         return alive, kept, most
 
     def offer(self, row: _Column) -> None:
-        """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it."""
-        self._offer(row.ctypes.data)
+        """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it: no arenas."""
+        self._offer(row.ctypes.data, None)
+
+    def open(self, row: int, arenas: bytes) -> bool:
+        """Into torch's place, and offer what the row at an address says, until `close`; False if another one stays.
+
+        The bytes are an address and a scale of each arena, as 64-bit numbers.
+        """
+        return bool(self._open(row, arenas))
+
+    def offers(self, address: int) -> bool:
+        """Whether an address is one of those that are offered."""
+        return bool(self._offers(address))
+
+    def close(self) -> tuple[int, int]:
+        """End it: how many allocations still hold what was offered, and bytes from elsewhere."""
+        closed = self._close()
+        return closed.kept, closed.elsewhere
 
     def number_of(self, address: int) -> int:
         """Which allocation of the call gave an address last; -1 if none did."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from ...errors import UnsupportedError
 from ..eager.library import CpuLibrary, cpu_if_built
 
-_Ints = npt.NDArray[np.int64]
+_guards: Any = torch._C._dynamo.guards  # whose type lacks what it has
+_reinterpreted = _guards._reinterpret_tensor
 Path = tuple[int, ...]  # where in the result of a call: () is the result itself, (2,) the third of several
 OUTSIDE = -1  # the arena of a result that lies in none
 
@@ -33,41 +34,43 @@ class Kernel:
 
     def __init__(self, name: str, results: list[tuple[Path, int, int, int]], free: list[tuple[int, int, int]]) -> None:
         self.name, self.paths, self.arenas = name, [path for path, *_ in results], [arena for _, arena, *_ in results]
-        # What memplan_offer takes: numbers, each times the scale of an arena (or 1), and addresses in it (or in none).
-        cells = [(len(results), OUTSIDE, OUTSIDE), (len(free), OUTSIDE, OUTSIDE)]
-        for _, arena, offset, size in results:
-            cells += [(offset, arena, arena), (size, arena, OUTSIDE), (-1, OUTSIDE, OUTSIDE)]
-        for arena, offset, size in free:
-            cells += [(offset, arena, arena), (size, arena, OUTSIDE)]
-        self.number, self.scaled, self.begins = np.array(cells, dtype=np.int64).T.copy()
-        self.addresses = slice(2, 2 + 3 * len(results), 3)
-        self.sizes = slice(3, 3 + 3 * len(results), 3)
-        self.order = slice(4, 4 + 3 * len(results), 3)  # which of the kernel's allocations each result is
-        self.free = slice(2 + 3 * len(results), None)
+        self._offsets = [offset for _, _, offset, _ in results]
+        # What memplan_offer takes: each result has the number of its allocation, which is not known yet.
+        rows = [[len(results), len(free)], *([*place, -1] for _, *place in results), *free]
+        self._row = np.array([number for row in rows for number in row], dtype=np.int64)
+        self._numbers = slice(5, 2 + 4 * len(results), 4)
+        self.row = self._row.ctypes.data
         self.learns = len(results) > 0
 
     def offered(self, *arenas: tuple[torch.Tensor, int]) -> Call:
         """The context of one call: the arenas, each with what its offsets and bytes are multiplied with."""
         return Call(self, arenas)
 
+    def place(self, result: int, arenas: tuple[int, ...]) -> int:
+        """The address of a result, where arenas are addresses and scales, in turn; 0 if it lies outside."""
+        arena = self.arenas[result]
+        return 0 if arena == OUTSIDE else arenas[2 * arena] + self._offsets[result] * arenas[2 * arena + 1]
+
+    def learn(self, numbers: list[int]) -> None:
+        """Which of the kernel's allocations each result is."""
+        self._row[self._numbers] = numbers
+
 
 class Call:
     """One call of a kernel, which is offered memory of arenas on the thread that calls it."""
 
-    elsewhere = 0  # bytes from elsewhere that it held at most, once it has ended
+    __slots__ = ("_arenas", "_kernel", "_library", "_wholes", "elsewhere")
 
     def __init__(self, kernel: Kernel, arenas: tuple[tuple[torch.Tensor, int], ...]) -> None:
         self._kernel, self._wholes = kernel, [whole for whole, _ in arenas]
-        scale = np.array([*(scale for _, scale in arenas), 1], dtype=np.int64)
-        begin = np.array([*(whole.data_ptr() for whole, _ in arenas), 0], dtype=np.int64)
-        self._row = kernel.number * scale[kernel.scaled] + begin[kernel.begins]
+        self._arenas = tuple([number for whole, scale in arenas for number in (whole.data_ptr(), scale)])
         self._library: CpuLibrary | None = None  # while it is open
+        self.elsewhere = 0  # bytes from elsewhere that it held at most, once it has ended
 
     def __enter__(self) -> Call:
         library = cpu_if_built()
-        if library is not None and library.install():
+        if library is not None and library.open(self._kernel.row, _packed(self._arenas)):
             self._library = library
-            library.offer(self._row)
         return self
 
     def placed(self, result: Any) -> Any:
@@ -75,47 +78,47 @@ class Call:
         kernel = self._kernel
         if self._library is None or not kernel.paths:
             return result
-        made = [_at(result, path) for path in kernel.paths]
-        places = self._row[kernel.addresses].tolist()
         if kernel.learns:
             kernel.learns = False
+            places = [kernel.place(number, self._arenas) for number in range(len(kernel.paths))]
+            made = [_at(result, path) for path in kernel.paths]
             if any(place not in (0, tensor.data_ptr()) for place, tensor in zip(places, made, strict=True)):
-                kernel.number[kernel.order] = [self._library.number_of(tensor.data_ptr()) for tensor in made]
-        owned = [self._owned(*row) for row in zip(made, kernel.arenas, places, strict=True)]
-        if kernel.paths == [()]:
-            return owned[0]
-        known = {index: tensor for (index,), tensor in zip(kernel.paths, owned, strict=True)}
-        return [known[k] if k in known else self._handed_on(other) for k, other in enumerate(result)]
-
-    def _handed_on(self, other: Any) -> Any:
-        """Something that nothing here owns, such as an input or a number."""
-        return self._owned(other, OUTSIDE, 0) if isinstance(other, torch.Tensor) else other
+                kernel.learn([self._library.number_of(tensor.data_ptr()) for tensor in made])
+        whole = kernel.paths == [()]
+        found = [result] if whole else list(result)
+        belongs = {0 if whole else path[0]: number for number, path in enumerate(kernel.paths)}
+        lost = []
+        for at, tensor in enumerate(found):
+            number = belongs.get(at)
+            if number is not None:
+                found[at] = self._owned(tensor, kernel.arenas[number], kernel.place(number, self._arenas))
+            elif isinstance(tensor, torch.Tensor):  # nothing here owns it: an input, for example
+                found[at] = self._owned(tensor, OUTSIDE, 0)
+            if found[at] is None and tensor is not None:
+                lost.append((at, tensor))
+        if lost:
+            self.close()
+        for at, tensor in lost:
+            found[at] = tensor.clone()
+        return found[0] if whole else found
 
     def _owned(self, tensor: Any, arena: int, place: int) -> Any:
+        """The tensor that holds its bytes; None if it was made as if it were scratch, or another result."""
         address = tensor.data_ptr()
         if arena != OUTSIDE and address == place:
-            whole = self._wholes[arena]
-            begin = (address - whole.data_ptr()) // tensor.dtype.itemsize
-            return whole.view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), begin)
-        begins, ends = self._offered()
-        if ((begins <= address) & (address < ends)).any():  # made as if it were scratch, or another result
-            self.close()
-            return tensor.clone()
-        return tensor
-
-    def _offered(self) -> tuple[_Ints, _Ints]:
-        """Where the ranges begin and end that were offered to the call."""
-        kernel, row = self._kernel, self._row
-        begins = np.concatenate([row[kernel.addresses], row[kernel.free][::2]])
-        return begins, begins + np.concatenate([row[kernel.sizes], row[kernel.free][1::2]])
+            whole, dtype = self._wholes[arena], tensor.dtype
+            begin = (address - self._arenas[2 * arena]) // dtype.itemsize
+            same = whole if whole.dtype == dtype else whole.view(dtype)
+            return _reinterpreted(same, tensor.size(), tensor.stride(), begin)
+        assert self._library is not None
+        return None if self._library.offers(address) else tensor
 
     def close(self) -> int:
         """End the offer: how many allocations of it are still held."""
         library, self._library = self._library, None
         if library is None:
             return 0
-        _, kept, self.elsewhere = library.offered()
-        library.uninstall()
+        kept, self.elsewhere = library.close()
         return kept
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
@@ -124,6 +127,11 @@ class Call:
         if kept and kind is None:
             text = f"{self._kernel.name} keeps memory past its call, so it cannot be served"
             raise UnsupportedError(f"{text}; compile with options={{'serve': False}}")
+
+
+def _packed(numbers: tuple[int, ...]) -> bytes:
+    """As 64-bit numbers side by side."""
+    return struct.pack(f"{len(numbers)}q", *numbers)
 
 
 def _at(result: Any, path: Path) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
+from ..eager.library import cpu_if_built
 from ..malloc import trim
 
 _SETTLED = 2  # calls after the last code was loaded: in the first one, torch may still compile
@@ -28,4 +29,6 @@ def called() -> None:
         settled = _calls == _SETTLED
     if settled:
         gc.collect()
+        if (library := cpu_if_built()) is not None:
+            library.give_back()
         trim()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..eager.library import CpuLibrary
 
 _ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
+_ANYWHERE = -1  # no arena, for the allocator: places are addresses
 _RUNS = 4  # of a kernel, in which it may allocate otherwise than before
 _MOST = 256  # allocations of a kernel that get places
 _Ints = npt.NDArray[np.int64]
@@ -212,5 +213,5 @@ class _Offered:
     def _write(self, scratch: dict[int, tuple[int, int]]) -> None:
         numbers = [len(self._results) + len(scratch), 0]
         for row in (*((at, size, number) for number, (at, size) in scratch.items()), *self._results):
-            numbers += row
+            numbers += (_ANYWHERE, *row)
         self._row = np.array(numbers, dtype=np.int64)

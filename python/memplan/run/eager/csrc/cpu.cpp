@@ -137,6 +137,9 @@ MEMPLAN_EXPORT void memplan_uninstall() {
 // From now on, what this thread allocates has pages of its own if it is large, until `more` is taken back.
 MEMPLAN_EXPORT void memplan_pages(int more) { memplan::run::pages().want(more); }
 
+// Pages that are kept for what comes go back to the system.
+MEMPLAN_EXPORT void memplan_give_back() { memplan::run::pages().give_back(); }
+
 // Bytes of pages: alive, kept for what comes, and alive at most.
 MEMPLAN_EXPORT void memplan_paged(std::int64_t* out) {
   const auto [alive, kept, most] = memplan::run::pages().held();
@@ -144,22 +147,52 @@ MEMPLAN_EXPORT void memplan_paged(std::int64_t* out) {
   std::copy(std::begin(figures), std::end(figures), out);
 }
 
-// Offer a call of a kernel, on this thread, what `row` says: how many results and how many ranges of scratch; the
-// address, the bytes and the number of each result; the address and the bytes of each range.
-MEMPLAN_EXPORT void memplan_offer(const std::int64_t* row) {
+// Offer a call of a kernel, on this thread, what `row` says: how many results and how many ranges of scratch; the arena,
+// the place, the bytes and the number of each result; the arena, the place and the bytes of each range. `arenas` has the
+// address of each arena, and what places and bytes in it are multiplied with. Arena -1 is all of the memory: its places
+// are addresses.
+MEMPLAN_EXPORT void memplan_offer(const std::int64_t* row, const std::int64_t* arenas) {
   using namespace memplan::run;
+  const auto place = [&](const std::int64_t* at) -> Place {
+    if (at[0] < 0) return {static_cast<Address>(at[1]), at[2]};
+    const std::int64_t* arena = arenas + 2 * at[0];
+    return {static_cast<Address>(arena[0] + at[1] * arena[1]), at[2] * arena[1]};
+  };
   std::vector<Result> results(static_cast<std::size_t>(row[0]));
   std::vector<Place> scratch(static_cast<std::size_t>(row[1]));
   const std::int64_t* next = row + 2;
   for (Result& result : results) {
-    result = {{static_cast<Address>(next[0]), next[1]}, next[2]};
-    next += 3;
+    result = {place(next), next[3]};
+    next += 4;
   }
   for (Place& range : scratch) {
-    range = {static_cast<Address>(next[0]), next[1]};
-    next += 2;
+    range = place(next);
+    next += 3;
   }
   offers().begin(std::move(results), std::move(scratch));
+}
+
+// Take torch's place, and offer what a row says; 0 if another allocator stays there: then nothing is offered.
+MEMPLAN_EXPORT int memplan_open(const std::int64_t* row, const std::int64_t* arenas) {
+  const int there = memplan_install();
+  if (there != 0) memplan_offer(row, arenas);
+  return there;
+}
+
+struct Closed {
+  std::int64_t kept, elsewhere;
+};
+
+// End it, and give torch's place back: how many allocations it has kept, and the bytes that came from elsewhere at most.
+MEMPLAN_EXPORT Closed memplan_close() {
+  const auto ended = memplan::run::offers().end();
+  memplan_uninstall();
+  return {ended.kept, ended.elsewhere};
+}
+
+// Whether an address is one of those that are offered to this call.
+MEMPLAN_EXPORT int memplan_offers(std::int64_t address) {
+  return memplan::run::offers().has(static_cast<memplan::run::Address>(address)) ? 1 : 0;
 }
 
 // The number of the allocation of this call that gave an address last; -1 if none did.

@@ -94,6 +94,16 @@ class Offers {
 
   bool open() const { return !calls_.empty(); }
 
+  // Whether an address is one of those that were offered to the last call.
+  bool has(Address address) const {
+    const auto holds = [&](const Place& it) {
+      return it.begin <= address && address < it.begin + static_cast<Address>(std::max<Bytes>(0, it.size));
+    };
+    const Call& call = calls_.back();
+    return std::any_of(call.results.begin(), call.results.end(), [&](const Result& it) { return holds(it.place); }) ||
+           std::any_of(call.scratch.begin(), call.scratch.end(), holds);
+  }
+
   // The number of the last allocation that gave an address; kAnyNumber if none did.
   std::int64_t number_of(Address address) const {
     const auto& made = calls_.back().made;
