@@ -2,14 +2,14 @@
 // keep such bytes between what lives, for whoever asks for less.
 //
 //   want(1)           on this thread, until want(-1): it takes new pages
-//   take(size)        whole pages; nullptr if there are none: take them elsewhere. A thread that wants none gets what was
-//                     freed here, if that suffices
+//   take(size)        whole pages; nullptr if there are none: take them elsewhere. A thread that wants none gets those of
+//                     which at least half were freed here
 //   give(pointer)     back, by any thread; false for what was not taken here
 //   give_back()       what was freed, all of it
 //
 // New pages cost time: the system fills them with zeros. So what is freed is kept, and allocations lie where they need
-// the fewest new pages. All together is never more than what was alive at one time and kSpare, and while no thread wants pages, no
-// more than kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such.
+// the fewest new pages. All together is never more than what was alive at one time and kSpare. While no thread wants
+// pages, no more than kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such.
 //
 // The addresses are those of segments. Each is cut into allocations and free ranges, which have pages or not; neighbours
 // that are alike are one range. Taking looks at all free ranges: O(n), and a few system calls if pages are missing.
@@ -33,12 +33,12 @@ namespace memplan::run {
 
 class Pages {
  public:
-  static constexpr std::size_t kLeast = 64 * 1024;             // bytes of an allocation: less is not worth whole pages
-  static constexpr std::size_t kMost = std::size_t{1} << 46;   // there are no more addresses
-  static constexpr std::size_t kHuge = 2 * 1024 * 1024;        // bytes of a huge page
-  static constexpr std::size_t kSegment = 64 * 1024 * 1024;    // addresses that are reserved at once, at least
-  static constexpr std::size_t kSpare = 1024 * 1024;           // lest a small network takes new pages in each step
-  static constexpr std::size_t kKept = 64 * 1024 * 1024;       // about what malloc keeps between two steps
+  static constexpr std::size_t kLeast = 64 * 1024;            // bytes of an allocation: less is not worth whole pages
+  static constexpr std::size_t kMost = std::size_t{1} << 46;  // there are no more addresses
+  static constexpr std::size_t kHuge = 2 * 1024 * 1024;       // bytes of a huge page
+  static constexpr std::size_t kSegment = 64 * 1024 * 1024;   // addresses that are reserved at once, at least
+  static constexpr std::size_t kSpare = 1024 * 1024;          // lest a small network takes new pages in each step
+  static constexpr std::size_t kKept = 64 * 1024 * 1024;      // about what malloc keeps between two steps
 
   struct Held {
     std::size_t alive, kept, most;  // bytes: in use, for what comes, and in use at most
@@ -57,7 +57,7 @@ class Pages {
     const std::size_t whole = up(size, page());
     const std::lock_guard guard(lock_);
     std::optional<Window> window = cheapest(whole);
-    if (wanted() == 0 && (!window || window->missing > 0)) {
+    if (wanted() == 0 && (!window || 2 * window->missing > whole)) {
       drop(std::min(held_.kept, whole));  // what is taken elsewhere comes in their place
       return nullptr;
     }
@@ -283,7 +283,8 @@ class Pages {
 
   // Huge pages come when they are written, by as many threads as write; the others now, at once.
   static void populate(Begin begin, std::size_t size) {
-    const Begin end = begin + size, first = std::min(end, up(begin, kHuge)), last = std::max(first, end / kHuge * kHuge);
+    const Begin end = begin + size, first = std::min(end, up(begin, kHuge)),
+                last = std::max(first, end / kHuge * kHuge);
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
     if (begin < first) madvise(reinterpret_cast<void*>(begin), first - begin, MADV_POPULATE_WRITE);
