@@ -89,6 +89,33 @@ def test_a_view_whose_source_is_made_elsewhere_is_refused() -> None:
         _core.split(graph, [([(0, 0, False), (2, 0, False), (3, 0, False)], 4)])
 
 
+def test_a_view_with_two_outputs_of_which_one_leaves_the_region() -> None:
+    """Halves of a tensor: one is read by a region that makes it row by row, the other by what runs whole."""
+    rows = {"extent": 8, "reads": {"0": [0, 1, 1, 0]}}
+    halves = {"low": 0, "high": 40}
+    ops = [
+        {"name": "make", "inputs": ["x"], "outputs": ["t"], "loops": [rows | {"writes": {"t": [0, 1]}}]},
+        {
+            "name": "halve",
+            "type": "view",
+            "inputs": ["t"],
+            "outputs": [*halves],
+            "alias": [{"output": name, "input": "t", "offset": at} for name, at in halves.items()],
+            "loops": [rows | {"writes": {name: [0, 1] for name in halves}}],
+        },
+        {"name": "use", "inputs": ["low"], "outputs": ["y"], "loops": [rows | {"writes": {"y": [0, 1]}}]},
+        {"name": "end", "inputs": ["y", "high"], "outputs": ["z"]},
+    ]
+    sizes = {"x": 10, "t": 10, "low": 5, "high": 5, "y": 5, "z": 5}
+    tensors = [{"name": name, "shape": [8, size], "dtype": "int8"} for name, size in sizes.items()]
+    tensors[0]["kind"] = "input"
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["z"]})
+    split = _core.split(graph, [([(0, 0, False), (1, 0, False), (2, 0, False)], 4)])
+    whole = next(op for op in split.graph.ops if op.name == "halve")
+    assert [*whole.outputs] == ["low", "high"]
+    assert memplan.plan(split.graph).verify() is None
+
+
 def split_unless_refused(graph: _core.Graph, region: list[tuple[int, int, bool]], pieces: int) -> Any:
     """None if the region is one that cannot be split; all other errors are faults."""
     try:

@@ -64,11 +64,15 @@ class Splitter {
   }
 
  private:
-  // Tensors that are not made by rows, or that leave their region, stay.
+  // Tensors that are not made by rows, or that leave their region, stay. So do all outputs of a view of which one leaves.
   void keep_tensors() {
     std::vector<bool> goes(graph_.tensors().size(), false);
     for (const RegionRows& rows : rows_)
       for (const auto& [t, one] : rows.made) goes[at(t)] = !one.leaves;
+    for (const RegionRows& rows : rows_)
+      for (std::size_t r = 0; r < rows.region.ops.size(); ++r)
+        if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r))
+          for (const Index t : rows.op(r).outputs) goes[at(t)] = false;
     for (Index t = 0; t < graph_.tensor_count(); ++t) {
       if (goes[at(t)]) continue;
       tensor_[at(t)] = static_cast<Index>(spec_.tensors.size());

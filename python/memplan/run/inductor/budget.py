@@ -70,9 +70,18 @@ class WithinBudget(CustomPartitionerFn):
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
         failed: InfeasibleError | None = None
-        for graph in self._split_ever_more(gm):
+        splits = "split" in self._allow
+        budget, fused = self._budget, self._usual
+        if splits:  # what is in pieces is fused as much as what is whole
+            budget, fused = _before_fusing(budget, fused, Cuts(gm, joint_inputs, kwargs).by_torch().peak), 0
+        for graph in self._split_ever_more(gm, budget) if splits else [gm]:
+            cuts = Cuts(graph, joint_inputs, kwargs, whole=not splits)
             try:
-                found = self._cut(graph, joint_inputs, kwargs)
+                found = (
+                    within(cuts, budget, fused, self._limit, self._kept)
+                    if "recompute" in self._allow
+                    else cuts.by_torch()
+                )
             except InfeasibleError as error:
                 if error.proven:
                     raise
@@ -83,20 +92,14 @@ class WithinBudget(CustomPartitionerFn):
         assert failed is not None
         raise failed
 
-    def _split_ever_more(self, gm: fx.GraphModule) -> Iterator[fx.GraphModule]:
+    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[fx.GraphModule]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward."""
         seen = set[int]()
-        for share in _SHARES if "split" in self._allow else _SHARES[:1]:
-            graph = self.split(gm, int(self._budget * share))
+        for share in _SHARES:
+            graph = self.split(gm, int(budget * share))
             if len(graph.graph.nodes) not in seen:
                 seen.add(len(graph.graph.nodes))
                 yield graph
-
-    def _cut(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
-        cuts = Cuts(gm, joint_inputs, kwargs, whole="split" not in self._allow)
-        if "recompute" in self._allow:
-            return within(cuts, self._budget, self._usual, self._limit, self._kept)
-        return cuts.by_torch()
 
     def split(self, gm: fx.GraphModule, capacity: int | None = None) -> fx.GraphModule:
         """The graph with ops in pieces, as far as that is allowed and brings tensors within a capacity: the budget."""
@@ -180,8 +183,7 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
     usual: Partition = cuts.by_torch()
     if usual.floor.total > limit > 0:
         raise unfit(limit, kept, usual.floor)
-    if 0 < fused < usual.peak:
-        budget = budget * usual.peak // fused
+    budget = _before_fusing(budget, fused, usual.peak)
     if usual.peak <= budget:
         return usual
 
@@ -200,6 +202,11 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
     least = min(usual.peak, search.least.holds if search.least else usual.peak)
     text = f"no partition of the graph was found that fits {with_bytes(budget)}"
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
+
+
+def _before_fusing(budget: int, fused: int, whole: int) -> int:
+    """A budget of tensors that are not fused yet, where as a whole they hold ``whole`` bytes, and ``fused`` fused."""
+    return budget * whole // fused if 0 < fused < whole else budget
 
 
 def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:
