@@ -203,3 +203,13 @@ def test_a_model_of_which_no_piece_is_worth_it_stays_as_it_was(tmp_path):
         plan.to_onnx(tmp_path / "pieces.onnx")
     assert warned[0].filename == __file__
     assert len(onnx.load(tmp_path / "pieces.onnx").graph.node) == 3
+
+
+def test_a_plan_that_found_no_pieces_is_written_as_any(tmp_path):
+    weights = [const("w", np.ones((4, 4)), np.float32)]
+    path, written = tmp_path / "model.onnx", tmp_path / "written.onnx"
+    onnx.save(model([node("MatMul", ["x", "w"], ["y"])], [value("x", [4, 4])], [value("y", [4, 4])], weights), path)
+    plan = memplan.fit(path, "least", allow=("split",))
+    assert plan.changes == ()
+    plan.to_onnx(written)
+    assert [each.op_type for each in onnx.load(written).graph.node] == ["MatMul"]

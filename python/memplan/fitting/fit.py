@@ -81,7 +81,7 @@ def fit(
         if "split" in ways:
             in_pieces = solve_split(*request_of, call=call_cost(graph, cost, call), max_pieces=max_pieces)
             found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
-            if in_pieces.pieces:
+            if splits:
                 pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
         else:
             found = solve_fit(*request_of)
