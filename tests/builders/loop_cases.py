@@ -352,7 +352,7 @@ OTHERS: Mapping[str, Maker] = {
     **_of(" ".join(f"upsample_{name}{end}" for name in _RESIZED.split() for end in ("", "_backward")), kernels.resized),
     **{"embedding": kernels.embedding, "embedding_dense_backward": kernels.embedding_backward},
     **_of("index_select gather scatter scatter_add", kernels.rows),
-    **_of("index index_put", kernels.index),
+    **_of("index index_put _unsafe_index _unsafe_index_put", kernels.index),
     **_of("nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward", kernels.classes),
 }
 

@@ -236,10 +236,10 @@ def index(name: str) -> Maker:
             for k in range(max(taken) + 1)
         ]
         x = signed(*shape)
-        if name == "index":
-            return Case(_aten.index.Tensor, (x, indices))
+        if name.endswith("index"):
+            return Case(getattr(_aten, name).Tensor, (x, indices))
         values = signed(*_aten.index.Tensor(x, indices).shape)
-        return Case(_aten.index_put.default, (x, indices, values, True))
+        return Case(getattr(_aten, name).default, (x, indices, values, True))
 
     return make
 

@@ -45,7 +45,19 @@ class AndMore(Head):
         return nn.functional.cross_entropy(self.last(hidden), y), hidden.sigmoid()
 
 
-def compiled(model: nn.Module, seen: dict[str, Any]) -> Any:
+class Picture(nn.Module):
+    """A decoder of pictures: backward of convolutions gives several tensors, and of the resizing adds up rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Upsample(scale_factor=4, mode="bilinear")
+        self.first, self.last = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 3, 3, padding=1)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return (torch.tanh(self.last(self.up(self.first(x).relu()))) - y).square().mean()
+
+
+def compiled(model: nn.Module, seen: dict[str, Any], budget_bytes: int = 28_000) -> Any:
     """A model whose graphs run op by op, the loss in pieces; what forward and backward are."""
 
     class Noted(budget.WithinBudget):
@@ -58,7 +70,7 @@ def compiled(model: nn.Module, seen: dict[str, Any]) -> Any:
         return make_boxed_func(graph.forward)
 
     torch._dynamo.reset()
-    partition = Noted(28_000, allow=("split",))
+    partition = Noted(budget_bytes, allow=("split",))
     how = {"fw_compiler": as_it_is, "partition_fn": partition, "decompositions": select_decomp_table()}
     return torch.compile(model, backend=aot_autograd(**how))
 
@@ -103,6 +115,20 @@ def test_a_loss_in_pieces_has_equal_gradients(model: Any, scale: float, times: i
     assert not any(piece.target is torch.ops.aten.gather.default for node in joined for piece in node.args[0])
     assert any(SCALES in node.meta for node in backward.graph.nodes)
     assert not any(node.target is torch.ops.aten.exp.default for node in backward.graph.nodes)
+
+
+def test_backward_of_convolutions_runs_within_forward() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(4, 4, 6, 6, dtype=torch.float64, requires_grad=True)
+    y, own, seen = torch.randn(4, 3, 24, 24, dtype=torch.float64), Picture().double(), dict[str, Any]()
+    expected = gradients(own, own, x, y, 3.0, 2)
+    found = gradients(own, compiled(own, seen, 60_000), x, y, 3.0, 2)
+    torch.testing.assert_close(found, expected)
+    forward, backward = seen["graphs"]
+    within = forward.graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default)
+    assert len(within) >= 2
+    assert max(size for node in forward.graph.nodes for size in storages(node).values()) < 8 * 4 * 4 * 24 * 24
+    assert any(SCALES in node.meta for node in backward.graph.nodes)
 
 
 def test_where_something_else_reads_the_logits_backward_stays() -> None:

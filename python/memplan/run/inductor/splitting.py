@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,9 @@ def _members(
     names = set(change.ops)
     members = [node for node in module.graph.nodes if node.name in names]
     late = {node for node in members if node in linear}
-    return members, late if len(late) < len(members) else set()
+    if len(late) == len(members):
+        return members, set()
+    return members, late | {user for node in late for user in node.users if user.target is operator.getitem}
 
 
 def _bytes(node: fx.Node) -> int:

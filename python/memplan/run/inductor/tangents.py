@@ -18,14 +18,22 @@ from torch import Tensor, fx
 from ...importers.torch.effects import flat_tensors
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
-# Linear in the first argument, whatever the others are
+# Linear in the first argument, whatever the others are; empty tensors hold nothing that counts
 _FIRST = """
-    _adaptive_avg_pool2d_backward _log_softmax_backward_data _reshape_alias _softmax_backward_data _to_copy
-    _unsafe_view alias avg_pool2d_backward clone convert_element_type div embedding_dense_backward expand gather
-    gelu_backward index_select mean native_layer_norm_backward neg nll_loss_backward permute select select_backward
-    sigmoid_backward slice slice_backward squeeze sum t tanh_backward threshold_backward transpose unsqueeze view
+    _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward _log_softmax_backward_data _reshape_alias
+    _scaled_dot_product_flash_attention_for_cpu_backward _softmax_backward_data _to_copy _unsafe_index _unsafe_view
+    adaptive_max_pool2d_backward adaptive_max_pool3d_backward alias avg_pool2d_backward avg_pool3d_backward clone
+    convert_element_type convolution_backward div elu_backward embedding_dense_backward empty_like expand flip
+    gather gelu_backward hardsigmoid_backward hardswish_backward hardtanh_backward index index_select
+    leaky_relu_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward mean mish_backward
+    native_group_norm_backward native_layer_norm_backward neg new_empty new_empty_strided new_zeros
+    nll_loss2d_backward nll_loss_backward permute roll select select_backward sigmoid_backward silu_backward slice
+    slice_backward softplus_backward squeeze sum t tanh_backward threshold_backward transpose unsqueeze
+    upsample_bilinear2d_backward upsample_linear1d_backward upsample_nearest1d_backward upsample_nearest2d_backward
+    upsample_nearest3d_backward upsample_trilinear3d_backward view zeros_like
 """
 _ONE = {"bmm", "mm", "mul"}  # linear in one argument if that alone depends on the tangent
+_PUT = {"index_put", "_unsafe_index_put"}  # linear in the values, with what these are written into
 _ALL = {"add", "cat", "sub"}  # linear in all tensors together
 
 
@@ -71,6 +79,10 @@ def _is_linear(node: fx.Node, given: Collection[fx.Node]) -> bool:
         return all(part in given for part in parts)
     if name == "where":
         return not depends[0] and all(part in given or _is_zero(part) for part in args[1:])
+    if name == "copy":
+        return depends[1]
+    if name in _PUT:
+        return depends[2] and not depends[1] and (depends[0] or _is_zero(args[0]))
     if name == "constant_pad_nd":
         return depends[0] and (len(args) < 3 or _is_zero(args[2]))
     return False
@@ -85,8 +97,8 @@ def _nodes(arg: Any) -> list[fx.Node]:
 def _is_zero(arg: Any) -> bool:
     if not isinstance(arg, fx.Node):
         return bool(arg == 0)
-    if arg.target is _aten.full.default:
-        return bool(arg.args[1] == 0)
+    if arg.target in (_aten.full.default, _aten.new_zeros.default, _aten.zeros.default):
+        return arg.target is not _aten.full.default or bool(arg.args[1] == 0)
     return arg.target is _aten.scalar_tensor.default and bool(arg.args[0] == 0)
 
 
@@ -128,8 +140,6 @@ def move_to_forward(
         outside = [user for user in node.users if user not in nodes]
         if not outside:
             continue
-        if not isinstance(node.meta["val"], Tensor):
-            raise AssertionError(f"{node.name} has several results that are read apart")
         left.append(node)
         with graph.inserting_before(min(outside, key=lambda user: order.get(user, len(order)))):
             scaled = graph.call_function(_aten.mul.Tensor, (node, tangent))

@@ -119,8 +119,8 @@ RULES: Mapping[str, Rule] = {
     "index_select": lookups.index_select,
     "gather": lookups.gather,
     **_named("scatter scatter_add", lookups.scatter),
-    "index": lookups.index,
-    "index_put": lookups.index_put,
+    **_named("index _unsafe_index", lookups.index),
+    **_named("index_put _unsafe_index_put", lookups.index_put),
     **_named("nll_loss_forward nll_loss2d_forward", lookups.nll_loss),
     **_named("nll_loss_backward nll_loss2d_backward", lookups.nll_loss_backward),
 }
