@@ -30,7 +30,7 @@ _Column = npt.NDArray[np.int64]
 class _Closed(ctypes.Structure):
     """As memplan_close gives it."""
 
-    _fields_ = [("kept", ctypes.c_int64), ("elsewhere", ctypes.c_int64)]  # noqa: RUF012 - ctypes reads a list
+    _fields_ = [("kept", ctypes.c_int64), ("elsewhere", ctypes.c_int64)]
 
 
 class BusyError(RuntimeError):
