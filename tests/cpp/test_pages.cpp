@@ -46,57 +46,106 @@ void test_who_gets_pages() {
   CHECK(pages.give(pointer) && !pages.owns(pointer) && !pages.give(pointer));
 }
 
-void test_large_ones_go_back() {
+bool has_pages(void* pointer) {
+  unsigned char there = 0;
+  return mincore(pointer, 1, &there) == 0 && (there & 1) != 0;
+}
+
+constexpr std::size_t up(std::size_t size) { return (size + 4095) / 4096 * 4096; }
+
+void test_what_is_freed_is_kept_as_far_as_malloc_would() {
   Pages pages;
+  constexpr std::size_t kMuch = Pages::kKept + Pages::kLeast;
   void* pointer = nullptr;
   {
     const Wanted wanted(pages);
     pointer = pages.take(kLarge);
     CHECK(reinterpret_cast<std::uintptr_t>(pointer) % Pages::kHuge == 0);
     std::memset(pointer, 1, kLarge);
-    CHECK(pages.held().alive == kLarge - 1 + 4096 && pages.held().kept == 0);
-    CHECK(pages.give(pointer) && pages.held().kept == kLarge - 1 + 4096);
+    CHECK(pages.held().alive == up(kLarge) && pages.held().kept == 0);
+    CHECK(pages.give(pointer) && pages.held().kept == up(kLarge));
     CHECK(pages.take(kLarge) == pointer && pages.give(pointer));
-    std::thread([&] { const Wanted other(pages); }).join();
-    CHECK(is_mapped(pointer));  // this thread still wants pages
   }
-  CHECK(pages.held().kept == 0 && !is_mapped(pointer));
+  CHECK(pages.held().kept == up(kLarge) && has_pages(pointer));  // between two calls
+  pages.give_back();
+  CHECK(pages.held().kept == 0 && !is_mapped(pointer));  // its addresses too
   {
     const Wanted wanted(pages);
-    pointer = pages.take(kLarge);
+    pointer = pages.take(kMuch);
+    CHECK(pages.give(pointer) && pages.held().kept == kMuch);
+  }
+  CHECK(pages.held().kept <= Pages::kKept);
+  {
+    const Wanted wanted(pages);
+    pointer = pages.take(kMuch);
   }
   std::thread([&] { CHECK(pages.give(pointer)); }).join();  // nobody wants any
-  CHECK(pages.held().alive == 0 && pages.held().kept == 0 && !is_mapped(pointer));
+  CHECK(pages.held().alive == 0 && pages.held().kept <= Pages::kKept);
 }
 
-void test_small_ones_are_kept() {
+void test_smaller_ones_lie_in_what_was_kept() {
   Pages pages;
   const Wanted wanted(pages);
-  void* const first = pages.take(2 * kSmall);
+  char* const first = static_cast<char*>(pages.take(2 * kSmall));
   std::memset(first, 1, 2 * kSmall);
-  CHECK(pages.give(first) && pages.held().kept == 2 * kSmall && is_mapped(first));
-  CHECK(pages.take(2 * kSmall - 1) == first);  // as many pages
-  CHECK(pages.held().alive == 2 * kSmall && pages.held().kept == 0);
   CHECK(pages.give(first));
-  void* const smaller = pages.take(kSmall);  // of another size: what was kept makes room
-  CHECK(smaller != first && pages.held().kept == 0 && pages.held().alive == kSmall);
-  CHECK(pages.give(smaller) && pages.held().most == 2 * kSmall);
+  void* const smaller = pages.take(kSmall);
+  CHECK((smaller == first || smaller == first + kSmall) && pages.held().kept == kSmall);
+  CHECK(pages.give(smaller) && pages.held().kept == 2 * kSmall);
+  CHECK(pages.take(2 * kSmall - 1) == first && pages.held().kept == 0);  // as many pages, one range again
+  CHECK(pages.give(first) && pages.held().most == 2 * kSmall);
 }
 
+void test_a_thread_that_wants_none_gets_what_is_kept() {
+  Pages pages;
+  {
+    const Wanted wanted(pages);
+    void* const first = pages.take(4 * kSmall);
+    CHECK(pages.give(first));
+  }
+  void* const taken = pages.take(2 * kSmall);
+  CHECK(taken != nullptr && pages.held().kept == 2 * kSmall);
+  void* const grown = pages.take(3 * kSmall);  // of which two thirds are there
+  CHECK(grown != nullptr && pages.held().kept == 0);
+  CHECK(pages.give(taken) && pages.give(grown));
+  const std::size_t kept = pages.held().kept;
+  CHECK(pages.take(64 * kSmall) == nullptr && pages.held().kept < kept);  // it takes that elsewhere, in their place
+}
+
+// Random sizes in random order: bytes stay as they were written, allocations are apart, and what is there is bounded.
 void test_never_more_than_was_alive() {
+  struct One {
+    unsigned char* at;
+    std::size_t size;
+    unsigned char value;
+  };
   Pages pages;
   const Wanted wanted(pages);
-  std::size_t most = 0;
-  for (int round = 0; round < 40; ++round) {
-    std::vector<void*> taken;
-    for (std::size_t k = 1; k < 8; ++k) {
-      taken.push_back(pages.take((k * 7 + static_cast<std::size_t>(round)) % 11 * 4096 + kSmall));
-      const auto held = pages.held();
-      most = std::max(most, held.alive);
-      CHECK(held.most == most && held.alive + held.kept <= most);
+  std::vector<One> alive;
+  std::size_t most = 0, now = 0, chance = 1;
+  for (int round = 0; round < 4000; ++round) {
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    const std::size_t drawn = chance >> 33;
+    if (alive.size() > 12 || (!alive.empty() && drawn % 2 == 0)) {
+      const auto one = alive.begin() + static_cast<std::ptrdiff_t>(drawn % alive.size());
+      CHECK(one->at[0] == one->value && one->at[one->size / 2] == one->value && one->at[one->size - 1] == one->value);
+      now -= up(one->size);
+      CHECK(pages.give(one->at));
+      alive.erase(one);
+    } else {
+      const std::size_t sizes[] = {kSmall, kSmall + 1, 5 * kSmall, Pages::kHuge, kLarge, 3 * Pages::kHuge};
+      const std::size_t size = sizes[drawn / 2 % 6];
+      auto* const at = static_cast<unsigned char*>(pages.take(size));
+      CHECK(at != nullptr);
+      for (const One& one : alive) CHECK(at + size <= one.at || one.at + one.size <= at);
+      const auto value = static_cast<unsigned char>(round);
+      at[0] = at[size / 2] = at[size - 1] = value;
+      alive.push_back({at, size, value});
+      now += up(size);
+      most = std::max(most, now);
     }
-    for (void* pointer : taken) CHECK(pages.give(pointer));
-    CHECK(pages.held().alive == 0 && pages.held().kept <= most);
+    const auto held = pages.held();
+    CHECK(held.alive == now && held.most == most && held.alive + held.kept <= most + Pages::kSpare);
   }
 }
 
@@ -104,8 +153,9 @@ void test_never_more_than_was_alive() {
 
 int main() {
   test_who_gets_pages();
-  test_large_ones_go_back();
-  test_small_ones_are_kept();
+  test_what_is_freed_is_kept_as_far_as_malloc_would();
+  test_smaller_ones_lie_in_what_was_kept();
+  test_a_thread_that_wants_none_gets_what_is_kept();
   test_never_more_than_was_alive();
   return check::finish();
 }
