@@ -194,7 +194,7 @@ def test_what_is_kept_serves_whoever_comes(library: CpuLibrary) -> None:
         results = run(x)
         assert bool((again == 1).all())
         assert all(map(torch.equal, results, expected))
-        larger = torch.empty(1024, SIDE, SIDE)  # 4 GiB that nobody writes: as much of what is kept goes back
+        larger = torch.empty(16, SIDE, SIDE)  # more than is kept: as much of what is kept goes back
         assert library.paged()[1] == 0
         del larger
 

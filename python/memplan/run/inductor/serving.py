@@ -34,6 +34,8 @@ class Kernel:
 
     def __init__(self, name: str, results: list[tuple[Path, int, int, int]], free: list[tuple[int, int, int]]) -> None:
         self.name, self.paths, self.arenas = name, [path for path, *_ in results], [arena for _, arena, *_ in results]
+        self.whole = self.paths == [()]  # it returns a tensor, not several
+        self.number_of = {path[0] if path else 0: number for number, path in enumerate(self.paths)}
         self._offsets = [offset for _, _, offset, _ in results]
         # What memplan_offer takes: each result has the number of its allocation, which is not known yet.
         rows = [[len(results), len(free)], *([*place, -1] for _, *place in results), *free]
@@ -84,12 +86,10 @@ class Call:
             made = [_at(result, path) for path in kernel.paths]
             if any(place not in (0, tensor.data_ptr()) for place, tensor in zip(places, made, strict=True)):
                 kernel.learn([self._library.number_of(tensor.data_ptr()) for tensor in made])
-        whole = kernel.paths == [()]
-        found = [result] if whole else list(result)
-        belongs = {0 if whole else path[0]: number for number, path in enumerate(kernel.paths)}
+        found = [result] if kernel.whole else list(result)
         lost = []
         for at, tensor in enumerate(found):
-            number = belongs.get(at)
+            number = kernel.number_of.get(at)
             if number is not None:
                 found[at] = self._owned(tensor, kernel.arenas[number], kernel.place(number, self._arenas))
             elif isinstance(tensor, torch.Tensor):  # nothing here owns it: an input, for example
@@ -100,7 +100,7 @@ class Call:
             self.close()
         for at, tensor in lost:
             found[at] = tensor.clone()
-        return found[0] if whole else found
+        return found[0] if kernel.whole else found
 
     def _owned(self, tensor: Any, arena: int, place: int) -> Any:
         """The tensor that holds its bytes; None if it was made as if it were scratch, or another result."""
