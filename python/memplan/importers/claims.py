@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .loops import Axis, Loop, Operand, broadcast, loops
+from .loops import Axis, Loop, Operand, broadcast, loops, nested
 
 Shape = Sequence[int]
 Axes = Sequence[Axis]
@@ -58,6 +58,12 @@ def loops_of(claim: Claim, seen: Seen, inputs: Sequence[str], outputs: Sequence[
     """The loops of an op whose tensors have these names."""
     reads, writes = _operands(inputs, seen.inputs, claim.reads), _operands(outputs, seen.outputs, claim.writes)
     return loops(reads, writes, claim.sums) if writes else []
+
+
+def nested_of(claim: Claim, seen: Seen, inputs: Sequence[str], outputs: Sequence[str], depth: int) -> list[Loop]:
+    """The loops of a kernel that goes through the first `depth` axes of its output in order, the outermost first."""
+    reads, writes = _operands(inputs, seen.inputs, claim.reads), _operands(outputs, seen.outputs, claim.writes)
+    return nested(reads, writes, depth) if writes else []
 
 
 def _operands(names: Sequence[str], shapes: Sequence[Shape | None], axes: Sequence[Axes | None]) -> list[Operand]:

@@ -9,7 +9,7 @@ axis that each iteration reads or writes whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -45,6 +45,35 @@ def loops(reads: Sequence[Operand], writes: Sequence[Operand], sums: Iterable[st
     found = [loop for loop in (*single, *_merged(reads, writes), *added) if loop is not None]
     empty = any(0 in output.shape for output in writes)
     return [] if empty else [loop for loop in found if loop["extent"] >= 2]
+
+
+def nested(reads: Sequence[Operand], writes: Sequence[Operand], depth: int) -> list[Loop]:
+    """The loops of a kernel that goes through its first output axis by axis: the first `depth` axes, outermost first.
+
+    Axes are taken together where each input has all of them in a row, or none. The last loop is that before the first
+    axis without one.
+    """
+    reads, writes = ([o._replace(axes=[*map(_plain, o.axes)]) for o in operands] for operands in (reads, writes))
+    found, run = list[Loop](), dict[str, int]()
+    if any(0 in output.shape for output in writes):
+        return found
+    for size, axis in zip(writes[0].shape[:depth], writes[0].axes, strict=False):
+        row = _rows(axis)
+        if row is None:
+            break
+        if size == 1:
+            continue
+        wider = {**run, row.loop: size}
+        together = _along(wider, reads, writes) if isinstance(axis, str) and run else None
+        if together is not None:
+            found[-1], run = together, wider
+            continue
+        alone = _single(row.loop, reads, writes)
+        if alone is None:
+            break
+        found.append(alone)
+        run = {row.loop: size} if isinstance(axis, str) else {}
+    return found
 
 
 def broadcast(shape: Sequence[int], whole: Sequence[int], axes: Sequence[Axis]) -> list[Axis]:
@@ -175,18 +204,25 @@ def _merged(reads: Sequence[Operand], writes: Sequence[Operand]) -> Iterator[Loo
         run[axis] = size
         if len(run) == 1:
             continue
-        read, written = [_run(run, operand) for operand in reads], [_run(run, output) for output in writes]
-        if None in read or not all(written):
+        loop = _along(run, reads, writes)
+        if loop is None:
             return
-        rows = _unmixed(
-            (operand.name, [_together(axes), 1, 1, 0] if axes else [])
-            for operand, axes in zip(reads, read, strict=True)
-        )
-        writes_of = {output.name: [_together(axes), 1] for output, axes in zip(writes, written, strict=True) if axes}
-        yield {"extent": math.prod(run.values()), "reads": rows, "writes": writes_of}
+        yield loop
 
 
-def _run(run: dict[str, int], operand: Operand) -> list[int] | None:
+def _along(run: Mapping[str, int], reads: Sequence[Operand], writes: Sequence[Operand]) -> Loop | None:
+    """The loop along several axes taken together; None unless each input has all of them in a row, or none."""
+    read, written = [_run(run, operand) for operand in reads], [_run(run, output) for output in writes]
+    if None in read or not all(written):
+        return None
+    rows = _unmixed(
+        (operand.name, [_together(axes), 1, 1, 0] if axes else []) for operand, axes in zip(reads, read, strict=True)
+    )
+    writes_of = {output.name: [_together(axes), 1] for output, axes in zip(writes, written, strict=True) if axes}
+    return {"extent": math.prod(run.values()), "reads": rows, "writes": writes_of}
+
+
+def _run(run: Mapping[str, int], operand: Operand) -> list[int] | None:
     """The axes of these loops, one right after the other but for axes of size 1; none; or None if neither holds."""
     names = [row.loop if row is not None else None for row in map(_rows, operand.axes)]
     if not any(loop in names for loop in run):

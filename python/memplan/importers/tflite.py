@@ -145,19 +145,23 @@ class _Model:
         return op
 
     def _loops(self, operator: Any, kind: str) -> list[Loop]:
+        rows = (_row(operator, "Inputs"), _row(operator, "Outputs"))
+        return tflite_loops.loops(self._seen(operator, kind), *([self._names[t] for t in row] for row in rows))
+
+    def _seen(self, operator: Any, kind: str) -> tflite_loops.Operator:
         inputs, outputs = _row(operator, "Inputs"), _row(operator, "Outputs")
         shapes, made = ([self._shape(t)[0] if t >= 0 else None for t in row] for row in (inputs, outputs))
-        dtypes = [self._tensor(t).get("dtype") if t >= 0 else None for t in inputs]
+        dtypes = [self._tensor(t).get("dtype") if t >= 0 else None for t in (*inputs, *outputs[:1])]
         options = self._options(operator)
-        seen = tflite_loops.Operator(
+        return tflite_loops.Operator(
             shapes,
             made,
-            dtypes,
+            dtypes[: len(inputs)],
             kind,
             lambda name, otherwise: getattr(options, name)() if options is not None else otherwise,
             lambda position: self._integers(inputs[position]),
+            dtypes[-1] if outputs else None,
         )
-        return tflite_loops.loops(seen, *([self._names[t] for t in row] for row in (inputs, outputs)))
 
     def _options(self, operator: Any) -> Any:
         """The table of an operator's options; None if it has none."""

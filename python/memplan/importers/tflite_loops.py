@@ -20,11 +20,12 @@ _VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 @dataclass(frozen=True)
 class Operator(Seen):
-    """An operator: its options by name, and its inputs that are constants, by position."""
+    """An operator: its options by name, its inputs that are constants, by position, and the dtype of its output."""
 
     kind: str
     option: Callable[[str, Any], Any]
     constant: Callable[[int], Any]
+    made_dtype: str | None = None
 
     def axes(self, position: int) -> list[int]:
         return [int(axis) for axis in self.constant(position).ravel()]
