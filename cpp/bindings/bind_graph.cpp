@@ -123,6 +123,8 @@ py::dict dict_of(const OpSpec& op) {
   if (!op.branch.empty()) dict["branch"] = op.branch;
   if (op.flops) dict["flops"] = *op.flops;
   if (!op.loops.empty()) dict["loops"] = dicts_of(op, op.loops);
+  if (!op.ordered.empty()) dict["ordered"] = op.ordered;
+  if (op.reads_first) dict["reads_first"] = true;
   return dict;
 }
 
@@ -311,7 +313,8 @@ void bind_op(py::module_& m) {
                        std::vector<std::string> outputs, Bytes workspace, const ViewTuples& aliases,
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
                        const ViewTuples& concats, std::vector<std::string> after, std::optional<double> cost,
-                       bool recompute, std::string branch, std::optional<double> flops, std::vector<Loop> loops) {
+                       bool recompute, std::string branch, std::optional<double> flops, std::vector<Loop> loops,
+                       std::vector<Index> ordered, bool reads_first) {
     return OpSpec{std::move(name),
                   std::move(type),
                   std::move(inputs),
@@ -328,7 +331,9 @@ void bind_op(py::module_& m) {
                   recompute,
                   std::move(branch),
                   flops,
-                  std::move(loops)};
+                  std::move(loops),
+                  std::move(ordered),
+                  reads_first};
   };
   py::class_<OpSpec>(
       m, "Op",
@@ -340,7 +345,8 @@ void bind_op(py::module_& m) {
            py::arg("inplace") = ViewTuples{}, py::arg("overwrites") = ViewTuples{}, py::arg("stream") = 0,
            py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
            py::arg("after") = std::vector<std::string>{}, py::arg("cost") = py::none(), py::arg("recompute") = true,
-           py::arg("branch") = "", py::arg("flops") = py::none(), py::arg("loops") = std::vector<Loop>{})
+           py::arg("branch") = "", py::arg("flops") = py::none(), py::arg("loops") = std::vector<Loop>{},
+           py::arg("ordered") = std::vector<Index>{}, py::arg("reads_first") = false)
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -358,13 +364,17 @@ void bind_op(py::module_& m) {
       .def_readonly("branch", &OpSpec::branch, "In which it runs, such as 'if1/then'; empty: in every run.")
       .def_readonly("flops", &OpSpec::flops, "Floating-point operations; None where nothing is said.")
       .def_readonly("loops", &OpSpec::loops, "Loops, along each of which it may run in pieces.")
+      .def_readonly("ordered", &OpSpec::ordered,
+                    "Positions in `loops`: its kernel runs these in ascending order, the outermost first.")
+      .def_readonly("reads_first", &OpSpec::reads_first,
+                    "Whether an iteration of these reads all that it reads before it writes.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def("__reduce__", made_again_by<OpSpec>([](const OpSpec& op) {
              return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
                                    tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
                                    tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops,
-                                   op.loops);
+                                   op.loops, op.ordered, op.reads_first);
            }));
 }
 

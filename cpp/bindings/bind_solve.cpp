@@ -185,7 +185,8 @@ std::vector<Shared> shared_from(const std::vector<SharedTuple>& tuples) {
 void bind_buffers(py::module_& m) {
   const auto make = [](Problem problem, std::vector<Index> buffer_of_tensor, std::vector<Bytes> offset_in_buffer,
                        std::vector<Index> root_of_tensor, std::vector<Index> buffer_of_workspace,
-                       const std::vector<SharedTuple>& shared, std::vector<Index> donated, Bytes unshared) {
+                       const std::vector<SharedTuple>& shared, std::vector<Index> donated, Bytes unshared,
+                       std::vector<Step> begin_of_op) {
     return Buffers{std::move(problem),
                    std::move(buffer_of_tensor),
                    std::move(offset_in_buffer),
@@ -193,12 +194,13 @@ void bind_buffers(py::module_& m) {
                    std::move(buffer_of_workspace),
                    shared_from(shared),
                    std::move(donated),
-                   unshared};
+                   unshared,
+                   std::move(begin_of_op)};
   };
   py::class_<Buffers>(m, "Buffers", "The problem of a graph, and the way back from its buffers to tensors and ops.")
       .def(py::init(make), py::arg("problem"), py::arg("buffer_of_tensor"), py::arg("offset_in_buffer"),
            py::arg("root_of_tensor"), py::arg("buffer_of_workspace"), py::arg("shared"), py::arg("donated"),
-           py::arg("unshared"))
+           py::arg("unshared"), py::arg("begin_of_op") = std::vector<Step>{})
       .def_readonly("problem", &Buffers::problem)
       .def_property_readonly("buffer_of_tensor",
                              column_property<Buffers>("buffer_of_tensor", &Buffers::buffer_of_tensor),
@@ -217,9 +219,11 @@ void bind_buffers(py::module_& m) {
       .def_readonly("donated", &Buffers::donated, "Positions of the graph inputs whose bytes may be taken.")
       .def_readonly("unshared", &Buffers::unshared,
                     "Bytes that would be placed if nothing shared bytes by choice, summed up.")
+      .def_property_readonly("begin_of_op", column_property<Buffers>("begin_of_op", &Buffers::begin_of_op),
+                             "(ops + 1,) int64: the first step of each op, and the end; empty where op k is step k.")
       .def("__reduce__", made_again_by<Buffers>([](const Buffers& b) {
              return py::make_tuple(b.problem, b.buffer_of_tensor, b.offset_in_buffer, b.root_of_tensor,
-                                   b.buffer_of_workspace, shared_of(b), b.donated, b.unshared);
+                                   b.buffer_of_workspace, shared_of(b), b.donated, b.unshared, b.begin_of_op);
            }));
   m.def(
       "lives_of",

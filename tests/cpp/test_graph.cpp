@@ -31,13 +31,18 @@ GraphSpec chain() {
   return spec;
 }
 
+std::vector<Lifetime> lives(const Graph& graph, const Storages& storages) {
+  const HappensBefore order(graph);
+  return lifetimes_of(graph, storages, order, schedule_of(graph, order));
+}
+
 void lifetimes_follow_storages() {
   const Graph graph(chain());
   const Storages storages = storages_of(graph, HappensBefore(graph));
   CHECK(storages.storages.size() == 4);
   CHECK(storages.of(*graph.find("v")).root == *graph.find("t"));
   CHECK(storages.offset_of[at(*graph.find("v"))] == 4);
-  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, HappensBefore(graph));
+  const std::vector<Lifetime> lifetimes = lives(graph, storages);
   CHECK((lifetimes[0] == Lifetime{0, 1}));                   // x: read by op 0 alone
   CHECK((lifetimes[1] == Lifetime{0, 3}));                   // w: needed by the next run
   CHECK(lifetimes[2].first == 0 && lifetimes[2].last == 3);  // t: through its view v
@@ -71,7 +76,7 @@ void a_graph_without_ops_has_one_step() {
   spec.tensors = {{"x", 4, Kind::input}};
   spec.outputs = {"x"};
   const Graph graph(std::move(spec));
-  CHECK((lifetimes_of(graph, storages_of(graph, HappensBefore(graph)), HappensBefore(graph))[0] == Lifetime{0, 1}));
+  CHECK((lives(graph, storages_of(graph, HappensBefore(graph)))[0] == Lifetime{0, 1}));
 }
 
 template <class Change>

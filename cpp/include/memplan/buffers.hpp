@@ -3,6 +3,7 @@
 // A buffer is a placed storage or the workspace of an op. Storages come first, in the order of their roots in the
 // graph, then workspaces, by op. If the bytes of a storage do not all live equally long, its buffer has a shape. If ops
 // are on several streams, two buffers also conflict unless all uses of one happen before the first write of the other.
+// Where an op may write over an input that it is still reading (its loops are ordered), it takes several steps.
 #pragma once
 
 #include <string>
@@ -24,6 +25,7 @@ struct Buffers {
   std::vector<Shared> shared;              // tensors that share bytes by choice, by op
   std::vector<Index> donated;              // graph inputs whose bytes may be taken
   Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
+  std::vector<Step> begin_of_op = {};      // per op, its first step, and one more for the end; empty: op k is step k
 };
 
 // What the buffer of an op's workspace is called: "conv1.workspace", made longer if a tensor has that name already.

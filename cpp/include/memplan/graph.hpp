@@ -70,6 +70,8 @@ struct BasicOp {
   std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
   std::optional<double> flops = {};  // floating-point operations; finite, >= 0
   std::vector<Loop> loops = {};      // along each of which it may run in pieces
+  std::vector<Index> ordered = {};   // of `loops`: its kernel runs these, the outermost first, in ascending order
+  bool reads_first = false;          // an iteration of `ordered` reads all that it reads before it writes
 
   bool operator==(const BasicOp&) const = default;
 };

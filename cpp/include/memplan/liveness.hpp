@@ -53,8 +53,29 @@ std::vector<Span> lives_of(const Graph& graph);
 // members), and for each run of bytes between the ends of members, the members that cover it.
 std::vector<Strip> united(const std::vector<Strip>& members);
 
-// One lifetime per storage, by the order of the list; strips only if ops are on one stream. O((reads + writes) log
-// members), and for each run of bytes between the ends of members, the members that cover it.
-std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order);
+// When the ops run. An op takes one step; one that may write over inputs that it is still reading, because its loops
+// are ordered, has several stages. In each stage, some bytes of these inputs are dead, and some of the output are alive.
+struct Schedule {
+  // In stage s of an op, only the bytes from bytes[s] on of an input are needed, or those of an output below bytes[s].
+  struct Rows {
+    Index tensor;
+    std::vector<Bytes> bytes;  // per stage, ascending
+  };
+
+  std::vector<Step> begin;            // per op, its first step; and the step after the last op
+  std::vector<std::vector<Rows>> fading = {};   // per op, inputs whose bytes die while it runs
+  std::vector<std::vector<Rows>> growing = {};  // per op, outputs whose bytes are born while it runs
+
+  bool is_plain() const { return fading.empty(); }  // op k runs at step k
+};
+
+// Where ops are on several streams or in branches, each takes one step. O(ops + iterations of ordered loops).
+Schedule schedule_of(const Graph& graph, const HappensBefore& order);
+
+// One lifetime per storage, by the order of the list; strips only if ops are on one stream. An input and an output that
+// share a storage by choice live through all stages of their op. O((reads + writes) log members), and for each run of
+// bytes between the ends of members, the members that cover it.
+std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
+                                   const Schedule& schedule);
 
 }  // namespace memplan

@@ -4,7 +4,8 @@
 //     arena   ├── t1 ──┤├──── t4 ────┤├ t2 ┤      op reads t1: all its bytes must still hold t1
 //
 // - An output may lie on an input of its own op only if the op says so: it overwrites the input, or may be written in
-//   place of it. In place counts for that input by its name, and at the address that the op says.
+//   place of it. In place counts for that input by its name, and at the address that the op says. An op whose loops are
+//   ordered is run row by row: it may write over rows that it has read.
 // - A slice inside the tensor that it is cut from, or a part inside its concatenation, is not written again. Anywhere
 //   else it is a copy.
 //

@@ -5,7 +5,8 @@
 // rules keep it below every choice:
 //
 //   - Bytes that show the same content count once: a slice and the tensor that it is cut from, a part and its whole.
-//   - Outputs that may be written over inputs of op k count only by as much as they are larger than those inputs.
+//   - Outputs that may be written over inputs of op k, in place or because its loops are ordered, count only by as much
+//     as they are larger than what they may take of those inputs.
 //   - Bytes that may lie outside of the arena do not count: slices of inputs that are not placed, and, of outputs that
 //     may take donated inputs, as many bytes as those inputs have.
 //

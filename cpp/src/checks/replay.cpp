@@ -7,6 +7,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "checks/row_walk.hpp"
 #include "memplan/errors.hpp"
 
 namespace memplan {
@@ -360,10 +361,47 @@ class Replay {
   // An op may still be reading while it writes: nothing of its own may land on its inputs, save what it overwrites on
   // purpose, or writes in place over inputs that it names.
   void check_after_writing(Index k, const Op& op) {
+    const std::vector<Index> walked = walk(k, op);
     for (Index t : op.inputs)
-      check(k, t, op_label(k) + " writes while it reads ", [&](const Mark& mark) { return may_land_on(op, mark, t); });
+      check(k, t, op_label(k) + " writes while it reads ", [&](const Mark& mark) {
+        return may_land_on(op, mark, t) || std::find(walked.begin(), walked.end(), mark.tensor) != walked.end();
+      });
     for (Index t : op.outputs) check(k, t, op_label(k) + " writes ");
     check_workspace(k);
+  }
+
+  // An op whose loops are ordered may write over rows that it has read. Runs these loops if outputs lie on inputs, and
+  // returns the outputs of which it is known now whether they do harm.
+  std::vector<Index> walk(Index k, const Op& op) {
+    if (op.ordered.empty() || !op.aliases.empty() || !op.overwrites.empty()) return {};
+    std::vector<WalkedTensor> inputs, outputs;
+    const auto lies_on = [&](Index o, Index t) {
+      return has_bytes(t) && has_bytes(o) && region(t) == kNone && region(o) == kNone &&
+             begin(t) < saturated_add(begin(o), graph_.tensor(o).bytes) &&
+             begin(o) < saturated_add(begin(t), graph_.tensor(t).bytes) && !may_land_on(op, {o, kNone}, t);
+    };
+    for (std::size_t o = 0; o < op.outputs.size(); ++o)
+      if (writes_all_of(op.outputs[o])) outputs.push_back({o, begin(op.outputs[o])});
+    std::erase_if(outputs, [&](const WalkedTensor& output) {
+      return std::none_of(op.inputs.begin(), op.inputs.end(),
+                          [&](Index t) { return lies_on(op.outputs[output.position], t); });
+    });
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      if (std::any_of(outputs.begin(), outputs.end(), [&](const WalkedTensor& output) {
+            return lies_on(op.outputs[output.position], op.inputs[i]);
+          }))
+        inputs.push_back({i, begin(op.inputs[i])});
+    if (inputs.empty()) return {};
+    if (const std::string wrong = walk_rows(graph_, op, inputs, outputs); !wrong.empty())
+      fault(k, op.inputs[inputs.front().position], op_label(k) + " " + wrong);
+    std::vector<Index> walked;
+    for (const WalkedTensor& output : outputs) walked.push_back(op.outputs[output.position]);
+    return walked;
+  }
+
+  bool writes_all_of(Index t) const {
+    const std::vector<Extent>& content = content_[at(t)];
+    return has_bytes(t) && content.size() == 1 && content.front().value.tensor == t;
   }
 
   bool may_land_on(const Op& op, const Mark& mark, Index input) const {

@@ -93,6 +93,8 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.branch = std::move(spec.branch);
   op.flops = spec.flops;
   op.loops = std::move(spec.loops);
+  op.ordered = std::move(spec.ordered);
+  op.reads_first = spec.reads_first;
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -184,7 +186,7 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
           op.stream,    views(op.slices),  views(op.concats),  std::move(after),
           op.cost,      op.recompute,      op.branch,          op.flops,
-          op.loops};
+          op.loops,     op.ordered,        op.reads_first};
 }
 
 std::optional<Bytes> total_bytes(const Graph& graph) {

@@ -150,6 +150,34 @@ std::int64_t rows_along(const Graph& graph, Index k, Index t, const Axes& axes) 
   return rows_of(graph.tensor(t), axes);
 }
 
+bool share_axes(const Axes& a, const Axes& b) { return a.first <= b.last && b.first <= a.last; }
+
+// Ordered loops are loops of the op, each once, and no two of them go along the same axes of a tensor.
+void check_ordered(const Graph& graph, Index k) {
+  const Op& op = graph.op(k);
+  const auto refuse = [&](const std::string& what) { throw GraphError(op_name(graph, k) + ": ordered " + what); };
+  if (op.reads_first && op.ordered.empty())
+    throw GraphError(op_name(graph, k) + ": reads_first says something of ordered loops, and none is ordered");
+  const auto apart = [&](Index t, const Axes& a, const Axes& b) {
+    if (share_axes(a, b)) refuse("names two loops along the same axes of " + tensor_name(graph, t));
+  };
+  for (std::size_t i = 0; i < op.ordered.size(); ++i) {
+    const Index l = op.ordered[i];
+    if (l < 0 || at(l) >= op.loops.size())
+      refuse("names loop " + std::to_string(l) + ", and the op has " + std::to_string(op.loops.size()));
+    for (std::size_t j = 0; j < i; ++j) {
+      if (op.ordered[j] == l) refuse("names loop " + std::to_string(l) + " twice");
+      const Loop &inner = op.loops[at(l)], &outer = op.loops[at(op.ordered[j])];
+      for (const LoopRead& a : inner.reads)
+        for (const LoopRead& b : outer.reads)
+          if (a.input == b.input) apart(op.inputs[at(a.input)], a.axes, b.axes);
+      for (const LoopWrite& a : inner.writes)
+        for (const LoopWrite& b : outer.writes)
+          if (a.output == b.output) apart(op.outputs[at(a.output)], a.axes, b.axes);
+    }
+  }
+}
+
 void check_loops(const Graph& graph) {
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
@@ -166,6 +194,7 @@ void check_loops(const Graph& graph) {
                            std::to_string(rows));
       }
     }
+    check_ordered(graph, k);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "memplan/happens_before.hpp"
 #include "order/possible_everywhere.hpp"
 #include "storage/contents.hpp"
+#include "storage/overlap.hpp"
 
 namespace memplan {
 
@@ -173,25 +174,30 @@ std::vector<std::vector<Index>> ContentsModel::sparing_ops(const Graph& graph, s
 }
 
 void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
-  std::vector<std::map<Index, std::vector<Index>>> by_output(waits.size());  // per op: output -> items
-  for (const Shared& shared : possible) {
-    const std::vector<Index>& found = items_of_[at(shared.view.input)];
-    if (shared.how != Sharing::inplace || items_of_[at(shared.view.output)].empty()) continue;
-    std::vector<Index>& over = by_output[at(shared.op)][shared.view.output];
-    over.insert(over.end(), found.begin(), found.end());
-  }
-  const auto holds = [](const std::vector<Index>& ops, std::size_t k) {
-    return std::binary_search(ops.begin(), ops.end(), static_cast<Index>(k));
+  std::vector<std::map<Index, Over>> by_output(waits.size());  // per op
+  const auto holds = [](const std::vector<Index>& ops, Index k) { return std::binary_search(ops.begin(), ops.end(), k); };
+  const auto may_lie_over = [&](Index k, const View& view, Bytes bytes, bool spares) {
+    if (items_of_[at(view.output)].empty()) return;
+    std::vector<Index> found = items_of_[at(view.input)];
+    std::erase_if(found, [&](Index i) {  // what is not used is a copy, of which nothing counts and nothing dies
+      return !holds(items[at(i)].users, k) || (spares && holds(items[at(i)].spared, k));
+    });
+    if (found.empty()) return;
+    Over& over = by_output[at(k)][view.output];
+    over.bytes = std::max(over.bytes, bytes);
+    over.items.insert(over.items.end(), found.begin(), found.end());
   };
+  for (const Shared& shared : possible)
+    if (shared.how == Sharing::inplace)
+      may_lie_over(shared.op, shared.view, graph.tensor(shared.view.output).bytes, true);
+  for (Index k = 0; k < op_count(); ++k)
+    for (const Overlap& overlap : overlaps_of(graph, k))
+      may_lie_over(k, {overlap.output, overlap.input}, overlap.most(graph), false);
   for (std::size_t k = 0; k < waits.size(); ++k) {
-    const auto stays = [&](Index i) {  // what is not used is a copy, of which nothing counts and nothing dies
-      return !holds(items[at(i)].users, k) || holds(items[at(i)].spared, k);
-    };
     for (auto& [output, over] : by_output[k]) {
-      sort_unique(over);
-      std::erase_if(over, stays);
-      over_items[k].insert(over_items[k].end(), over.begin(), over.end());
-      if (!over.empty()) overs[k].push_back({graph.tensor(output).bytes, std::move(over)});
+      sort_unique(over.items);
+      over_items[k].insert(over_items[k].end(), over.items.begin(), over.items.end());
+      overs[k].push_back(std::move(over));
     }
     sort_unique(over_items[k]);
     over_at_most[k] = written_over(static_cast<Index>(k), [](Index) { return true; });

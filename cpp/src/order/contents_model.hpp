@@ -36,11 +36,11 @@ struct Content {
       {};  // ops that may write over another input, but not over that by which they read this; ascending
 };
 
-// An output that may be written over inputs. It takes the bytes of those items (contents in the model) of the inputs
-// that die at the op.
+// An output that may be written over inputs: in place, or because it overlaps inputs that are still being read. It takes
+// the bytes of those items (contents in the model) of the inputs that die at the op.
 struct Over {
-  Bytes bytes;               // of the output
-  std::vector<Index> items;  // of these inputs, without items that have the op in `spared`; ascending
+  Bytes bytes = 0;                // of the output that may lie over inputs
+  std::vector<Index> items = {};  // of these inputs; in place, without items that have the op in `spared`; ascending
 };
 
 // Whether the graph has a model: it has ops, all on one stream, and sums of its bytes stay within int64.

@@ -1,5 +1,7 @@
 #include "storage/buffer_layout.hpp"
 
+#include <algorithm>
+
 #include "memplan/errors.hpp"
 
 namespace memplan {
@@ -25,7 +27,7 @@ class LayoutByBuffer {
     for (const auto& row : layout.together) add_together(row, together);
     Problem problem = plain;
     if (!layout.apart.empty()) problem = problem.with_conflicts(conflicts());
-    return problem.with_pins(std::move(pins_), layout.reserved).with_together(std::move(together));
+    return problem.with_pins(std::move(pins_), reserved()).with_together(std::move(together));
   }
 
  private:
@@ -89,6 +91,19 @@ class LayoutByBuffer {
                        quoted(lies_.problem.name(a.buffer)) + ", " + std::to_string(b.inside - a.inside) +
                        " bytes from each other");
     }
+  }
+
+  // What is reserved while some ops run, in steps of the problem.
+  std::vector<Reserved> reserved() const {
+    std::vector<Reserved> reserved = graph_.layout().reserved;
+    const auto& begin = lies_.begin_of_op;
+    if (begin.empty()) return reserved;
+    const auto step = [&](Step op) {
+      if (op < 0) return op;
+      return op < static_cast<Step>(begin.size()) ? begin[at(op)] : std::max(op, begin.back());
+    };
+    for (Reserved& range : reserved) range.first = step(range.first), range.last = step(range.last);
+    return reserved;
   }
 
   Conflicts conflicts() const {

@@ -17,6 +17,7 @@ struct BufferPlaces {
   std::span<const Bytes> offset_in_buffer;
   std::span<const Index> root_of_tensor;
   std::span<const Index> buffer_of_workspace;  // per op
+  std::span<const Step> begin_of_op;           // per op, and one more; empty: op k is step k
 };
 
 // The problem of these buffers with the pins, reserved bytes, distances and conflicts that the layout asks for. Throws

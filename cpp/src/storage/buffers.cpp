@@ -29,8 +29,8 @@ struct Columns {
 };
 
 std::vector<Index> add_storages(const Graph& graph, const Storages& storages, const HappensBefore& order,
-                                const Place& place, Columns& columns) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order);
+                                const Schedule& schedule, const Place& place, Columns& columns) {
+  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order, schedule);
   std::vector<Index> buffer_of_storage(storages.storages.size(), kNone);
   for (std::size_t s = 0; s < storages.storages.size(); ++s) {
     const Storage& storage = storages.storages[s];
@@ -40,13 +40,14 @@ std::vector<Index> add_storages(const Graph& graph, const Storages& storages, co
   return buffer_of_storage;
 }
 
-std::vector<Index> add_workspaces(const Graph& graph, const Place& place, Columns& columns) {
+std::vector<Index> add_workspaces(const Graph& graph, const Schedule& schedule, const Place& place, Columns& columns) {
   std::vector<Index> buffer_of_workspace(graph.ops().size(), kNone);
   if (!place.contains(TensorKind::workspace)) return buffer_of_workspace;
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
     if (op.workspace > 0)
-      buffer_of_workspace[at(k)] = columns.add(op.workspace, {k, k + 1, {}}, workspace_name(graph, op));
+      buffer_of_workspace[at(k)] =
+          columns.add(op.workspace, {schedule.begin[at(k)], schedule.begin[at(k) + 1], {}}, workspace_name(graph, op));
   }
   return buffer_of_workspace;
 }
@@ -156,8 +157,9 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
   const HappensBefore order(graph);
   Storages storages = storages_of(graph, order, options, wanted);
   Columns columns;
-  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, options.place, columns);
-  std::vector<Index> buffer_of_workspace = add_workspaces(graph, options.place, columns);
+  Schedule schedule = schedule_of(graph, order);
+  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, schedule, options.place, columns);
+  std::vector<Index> buffer_of_workspace = add_workspaces(graph, schedule, options.place, columns);
 
   std::vector<Index> buffer_of_tensor, root_of_tensor;
   for (Index s : storages.storage_of) {
@@ -178,7 +180,8 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
                   std::move(buffer_of_workspace),
                   std::move(storages.shared),
                   std::move(donated),
-                  storages.unshared};
+                  storages.unshared,
+                  schedule.is_plain() ? std::vector<Step>{} : std::move(schedule.begin)};
   for (Index b : buffers.buffer_of_workspace)
     if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
   if (graph.branches()) buffers.problem = buffers.problem.with_branches(branches_of(graph, buffers));
@@ -188,7 +191,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
 
 BufferPlaces lies_in(const Buffers& buffers) {
   return {buffers.problem, buffers.buffer_of_tensor, buffers.offset_in_buffer, buffers.root_of_tensor,
-          buffers.buffer_of_workspace};
+          buffers.buffer_of_workspace, buffers.begin_of_op};
 }
 
 }  // namespace

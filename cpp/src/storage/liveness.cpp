@@ -21,6 +21,65 @@ void unite(std::vector<Span>& spans) {
   spans.resize(kept);
 }
 
+// Tensors whose bytes are born or die one after another while an op runs, as strips.
+class StagedMembers {
+ public:
+  StagedMembers(const Graph& graph, const Storages& storages, const Schedule& schedule)
+      : schedule_(schedule), growing_(graph.tensors().size()), fading_(growing_) {
+    for (std::size_t k = 0; k < schedule.fading.size(); ++k) {
+      const auto shares = [&](Index tensor, const std::vector<Index>& others) {
+        return std::any_of(others.begin(), others.end(), [&](Index other) {
+          return storages.storage_of[at(other)] == storages.storage_of[at(tensor)];
+        });
+      };
+      for (const Schedule::Rows& rows : schedule.fading[k])
+        if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).outputs))
+          fading_[at(rows.tensor)] = {&rows, schedule.begin[k]};
+      for (const Schedule::Rows& rows : schedule.growing[k])
+        if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).inputs))
+          growing_[at(rows.tensor)] = {&rows, schedule.begin[k]};
+    }
+  }
+
+  // Adds the strips of a tensor, whose bytes and life in its storage are `whole`.
+  void add(Index t, const Strip& whole, std::vector<Strip>& strips) const {
+    std::vector<Bytes> cuts = {whole.begin, whole.end};
+    const auto cut = [&](const Staged& staged) {
+      if (staged.rows == nullptr) return;
+      for (const Bytes bytes : staged.rows->bytes) cuts.push_back(std::min(whole.begin + bytes, whole.end));
+    };
+    cut(growing_[at(t)]);
+    cut(fading_[at(t)]);
+    std::sort(cuts.begin(), cuts.end());
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
+      if (cuts[i] < cuts[i + 1] || cuts.size() == 2)
+        strips.push_back({cuts[i], cuts[i + 1], first(t, cuts[i] - whole.begin, whole.first),
+                          last(t, cuts[i] - whole.begin, whole.last)});
+  }
+
+ private:
+  struct Staged {
+    const Schedule::Rows* rows = nullptr;
+    Step begin = 0;  // of the op
+  };
+
+  // The stages in which a byte of an output is not alive yet come before it.
+  Step first(Index t, Bytes byte, Step otherwise) const {
+    const auto& [rows, begin] = growing_[at(t)];
+    if (rows == nullptr) return otherwise;
+    return begin + (std::upper_bound(rows->bytes.begin(), rows->bytes.end(), byte) - rows->bytes.begin());
+  }
+  // A byte of an input lives as long as stages need it.
+  Step last(Index t, Bytes byte, Step otherwise) const {
+    const auto& [rows, begin] = fading_[at(t)];
+    if (rows == nullptr) return otherwise;
+    return begin + (std::upper_bound(rows->bytes.begin(), rows->bytes.end(), byte) - rows->bytes.begin());
+  }
+
+  const Schedule& schedule_;
+  std::vector<Staged> growing_, fading_;  // per tensor
+};
+
 }  // namespace
 
 std::vector<Strip> united(const std::vector<Strip>& members) {
@@ -84,18 +143,20 @@ std::vector<Span> lives_of(const Graph& graph) {
   return lives;
 }
 
-std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order) {
+std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
+                                   const Schedule& schedule) {
   const std::vector<Span> lives = lives_of(graph);
-  const Step end = std::max<Step>(graph.op_count(), 1);
+  const Step end = schedule.begin.back();
   std::vector<Lifetime> lifetimes(storages.storages.size(), {end, 0, {}});
   std::vector<std::vector<Strip>> members(storages.storages.size());
+  const StagedMembers staged(graph, storages, schedule);
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const std::size_t s = at(storages.storage_of[at(t)]);
-    const Span life = lives[at(t)];
+    const Span life{schedule.begin[at(lives[at(t)].first)], schedule.begin[at(lives[at(t)].last)]};
     lifetimes[s].first = std::min(lifetimes[s].first, life.first);
     lifetimes[s].last = std::max(lifetimes[s].last, life.last);
     const Bytes begin = storages.offset_of[at(t)];
-    members[s].push_back({begin, begin + graph.tensor(t).bytes, life.first, life.last});
+    staged.add(t, {begin, begin + graph.tensor(t).bytes, life.first, life.last}, members[s]);
   }
   for (std::size_t s = 0; s < members.size(); ++s) {
     if (!order.total() || members[s].size() == 1) continue;

@@ -1,12 +1,14 @@
 #include "memplan/sharing_bound.hpp"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "graph/branch_runs.hpp"
 #include "memplan/liveness.hpp"
 #include "problem/reserved.hpp"
 #include "storage/contents.hpp"
+#include "storage/overlap.hpp"
 
 namespace memplan {
 
@@ -38,23 +40,31 @@ class Curve {
 };
 
 // Per op, the bytes of outputs that may be written over inputs while it runs.
-std::vector<Bytes> written_over(const Graph& graph, std::span<const Shared> possible) {
-  std::vector<std::pair<Index, Index>> outputs, inputs;  // op and tensor
-  for (const Shared& shared : possible) {
-    if (shared.how != Sharing::inplace) continue;
-    outputs.emplace_back(shared.op, shared.view.output);
-    inputs.emplace_back(shared.op, shared.view.input);
-  }
-  const auto per_op = [&](std::vector<std::pair<Index, Index>>& tensors) {
-    std::sort(tensors.begin(), tensors.end());
-    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-    std::vector<Bytes> bytes(graph.ops().size(), 0);
-    for (const auto& [op, tensor] : tensors) bytes[at(op)] += graph.tensor(tensor).bytes;
+std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, std::span<const Shared> possible) {
+  std::vector<std::map<Index, Bytes>> outputs(graph.ops().size()), inputs = outputs;  // per op: most of each tensor
+  const auto may_share = [&](Index op, Index output, Index input, Bytes most) {
+    for (auto* all : {&outputs, &inputs}) {
+      Bytes& bytes = (*all)[at(op)][all == &outputs ? output : input];
+      bytes = std::max(bytes, most);
+    }
+  };
+  for (const Shared& shared : possible)
+    if (shared.how == Sharing::inplace) {
+      const auto [output, input, offset] = shared.view;
+      may_share(shared.op, output, input, kMaxBytes);
+    }
+  const Schedule schedule = schedule_of(graph, order);
+  for (Index k = 0; k < graph.op_count() && !schedule.is_plain(); ++k)
+    if (!schedule.fading[at(k)].empty())
+      for (const Overlap& overlap : overlaps_of(graph, k))
+        may_share(k, overlap.output, overlap.input, overlap.most(graph));
+  const auto sum = [&](const std::map<Index, Bytes>& all) {
+    Bytes bytes = 0;
+    for (const auto& [tensor, most] : all) bytes += std::min(most, graph.tensor(tensor).bytes);
     return bytes;
   };
-  std::vector<Bytes> least = per_op(outputs);
-  const std::vector<Bytes> taken = per_op(inputs);
-  for (std::size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], taken[k]);
+  std::vector<Bytes> least;
+  for (std::size_t k = 0; k < outputs.size(); ++k) least.push_back(std::min(sum(outputs[k]), sum(inputs[k])));
   return least;
 }
 
@@ -99,7 +109,7 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     surely.add(inside[s]);
     perhaps.add(all[s]);
   }
-  const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes(), over = written_over(graph, possible);
+  const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes(), over = written_over(graph, order, possible);
   std::vector<std::pair<Bytes, Step>> needs;
   for (std::size_t k = 0; k < least.size(); ++k) {
     Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - membership.donated_bytes(), 0);

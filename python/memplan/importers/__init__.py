@@ -14,6 +14,7 @@ from .. import _core
 from ..inplace_ops import check_types, with_inplace
 from ..options.records import Reading
 from ..options.source import Source
+from ..ops import without_overlap
 from ..options.taking import request
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict
@@ -82,7 +83,8 @@ def captured(source: Any, reading: Reading) -> Captured:
     if isinstance(source, Network):
         for option in sorted(given):
             raise TypeError(f"option {option} goes with capture; this network was captured without it")
-        return Captured(source.graph, source.source, source.notes, source.device)
+        graph = source.graph if reading.overlap else without_overlap(source.graph)
+        return Captured(graph, source.source, source.notes, source.device)
     kind = kind_of(source)
     _refuse_options(kind, given)
     for name, size in (reading.dims or {}).items():
@@ -94,6 +96,8 @@ def captured(source: Any, reading: Reading) -> Captured:
         buffers = _read(kind, source, reading)
     if isinstance(buffers, _core.Graph):
         check_types(buffers, reading.inplace_ops, "inplace_ops")
+        if not reading.overlap:
+            buffers = without_overlap(buffers)
     if reading.device is not None:
         from .torch.cuda import notes_of
 
@@ -133,7 +137,7 @@ _OPTIONS = {
     ".csv": {"inclusive"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
-    ".tflite": {"inplace_ops"},
+    ".tflite": {"inplace_ops", "overlap"},
     ".pt2": {"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"},
     "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "kernels", "optimizer", "keep_gradients"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},

@@ -7,7 +7,7 @@
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
               "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then",
-              "loops": [...]}],  # loop_dicts.py
+              "loops": [...], "ordered": [0], "reads_first": false}],  # loop_dicts.py
      "outputs": ["y"],
      "barriers": ["conv1"],
      "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
@@ -35,13 +35,13 @@ from ..options.layouts import on_graph
 from ..options.records import Layout
 from ..planning.registry import solve_graph
 from ..text import number as digits
-from .loop_dicts import loops_of
+from .loop_dicts import loops_of, ordered_of
 
 _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
-    *("cost", "recompute", "branch", "flops", "loops"),
+    *("cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Layout.names()}
 
@@ -158,6 +158,8 @@ def _op(entry: Any, position: int) -> _core.Op:
         _string(entry.get("branch", ""), where, ".branch"),
         _cost(entry.get("flops"), where, ".flops"),
         loops_of(entry.get("loops", []), f"{where}.loops", inputs, outputs),
+        ordered_of(entry.get("ordered", []), f"{where}.ordered"),
+        _flag(entry.get("reads_first", False), where, ".reads_first"),
     )
 
 

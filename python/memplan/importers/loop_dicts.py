@@ -7,6 +7,10 @@
      "writes": {"y": [axis, step]},                    # and writes rows [i * step, (i + 1) * step)
      "sums":   ["dw"],                                 # outputs to which each iteration adds
      "early":  {"count": ["target"]}}                  # outputs that are made before the first iteration
+
+``"ordered": [0, 1]`` of an op names loops by their positions: its kernel runs these in ascending order, the outermost
+first, and an iteration reads and writes only what they say. What it reads and writes lives together, unless the op says
+``"reads_first": true``: then an iteration reads all that it reads before it writes.
 """
 
 from __future__ import annotations
@@ -28,6 +32,11 @@ def loops_of(entries: Any, where: str, inputs: list[str], outputs: list[str]) ->
     if not isinstance(entries, (list, tuple)):
         raise GraphError(f"{where} must be a list, got {type(entries).__name__}")
     return [_loop(entry, f"{where}[{i}]", inputs, outputs) for i, entry in enumerate(entries)]
+
+
+def ordered_of(entries: Any, where: str) -> list[int]:
+    """The loops that an op's kernel runs in ascending order, the outermost first, as positions."""
+    return [_integer(entry, f"{where}[{i}]") for i, entry in enumerate(_list(entries, where))]
 
 
 def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _core.Loop:

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..dtypes import nbytes
 from ..errors import MissingDependencyError, SourceError
-from . import tflite_loops
-from .loops import Loop
+from . import tflite_loops, tflite_micro
 
 # What a kernel of TFLite Micro reads and writes element by element: it may write over an input of as many bytes.
 _ELEMENTWISE = """
@@ -32,12 +31,15 @@ class Imported(NamedTuple):
     names: tuple[str, ...]
 
 
-def import_tflite(source: str | os.PathLike[str], inplace_ops: Collection[str] = ()) -> Imported:
+def import_tflite(
+    source: str | os.PathLike[str], inplace_ops: Collection[str] = (), overlap: bool | str = False
+) -> Imported:
     """Turn a TFLite model into a graph dict.
 
     Inputs of the subgraph are of kind `input`. Constants and variable tensors are `weight`. What operators write is
     `intermediate`. Reshapes may be left out, and operators that work element by element may write over an input of as
     many bytes, as the kernels of TFLite Micro do. Scratch that kernels ask for when they begin is not in the file.
+    With ``overlap="tflite-micro"``, operators say in which order its reference kernels read and write.
 
     Raises
     ------
@@ -54,14 +56,15 @@ def import_tflite(source: str | os.PathLike[str], inplace_ops: Collection[str] =
     if data[4:8] != b"TFL3":
         raise SourceError(f"{source}: expected a TFLite model with the mark TFL3 at byte 4, got {data[4:8]!r}")
     try:
-        return _Model(tflite, tflite.Model.GetRootAsModel(data, 0), str(source), frozenset(inplace_ops)).imported()
+        model = tflite.Model.GetRootAsModel(data, 0)
+        return _Model(tflite, model, str(source), frozenset(inplace_ops), overlap == "tflite-micro").imported()
     except (struct.error, AttributeError, IndexError, TypeError, UnicodeDecodeError) as error:
         raise SourceError(f"{source}: the file is damaged: {error}") from None
 
 
 class _Model:
-    def __init__(self, tflite: Any, model: Any, path: str, inplace_ops: frozenset[str]) -> None:
-        self._tflite, self._model, self._path = tflite, model, path
+    def __init__(self, tflite: Any, model: Any, path: str, inplace_ops: frozenset[str], is_micro: bool) -> None:
+        self._tflite, self._model, self._path, self._is_micro = tflite, model, path, is_micro
         self._inplace_ops = inplace_ops.union(_ELEMENTWISE.split())
         if model.SubgraphsLength() != 1:
             count = model.SubgraphsLength()
@@ -140,13 +143,17 @@ class _Model:
             if kind in self._inplace_ops:
                 over = [t for t in inputs if self._shape(t) == self._shape(outputs[0])]
                 op["inplace"] = [{"output": self._names[outputs[0]], "input": self._names[t]} for t in over]
-        if loops := self._loops(operator, kind):
-            op["loops"] = loops
-        return op
+        return op | self._loops(operator, kind)
 
-    def _loops(self, operator: Any, kind: str) -> list[Loop]:
-        rows = (_row(operator, "Inputs"), _row(operator, "Outputs"))
-        return tflite_loops.loops(self._seen(operator, kind), *([self._names[t] for t in row] for row in rows))
+    def _loops(self, operator: Any, kind: str) -> dict[str, Any]:
+        """Along which loops an operator may be split, and which of them its kernel runs in order."""
+        seen = self._seen(operator, kind)
+        names = [[self._names[t] for t in _row(operator, what)] for what in ("Inputs", "Outputs")]
+        loops = tflite_loops.loops(seen, *names)
+        known = tflite_micro.ordered(seen, *names) if self._is_micro else None
+        if known is not None:
+            return tflite_micro.in_order(loops, known)
+        return {"loops": loops} if loops else {}
 
     def _seen(self, operator: Any, kind: str) -> tflite_loops.Operator:
         inputs, outputs = _row(operator, "Inputs"), _row(operator, "Outputs")

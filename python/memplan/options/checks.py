@@ -58,6 +58,15 @@ def device_of(value: Any) -> Any:
     return value
 
 
+def overlapping(value: Any) -> Any:
+    """Whether outputs may lie over inputs that are still read, or the kernels whose outputs may."""
+    if value == "tflite-micro":
+        return value
+    if isinstance(value, str):
+        raise ValueError(f"overlap must be True, False or 'tflite-micro', got {value!r}")
+    return boolean(value, "overlap")
+
+
 def switch(option: str) -> Callable[[Any], bool]:
     """A check of an option that is on or off."""
     return lambda value: boolean(value, option)

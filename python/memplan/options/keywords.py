@@ -18,6 +18,7 @@ class CaptureOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -34,6 +35,7 @@ class PlanOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -100,6 +102,7 @@ class ReorderOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -125,6 +128,7 @@ class OrderBoundOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -146,6 +150,7 @@ class CompareOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -186,6 +191,7 @@ class PlanManyOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -217,6 +223,7 @@ class VerifyOptions(TypedDict, total=False):
     dims: Mapping[str, Any] | None
     inclusive: bool
     inplace_ops: Collection[str]
+    overlap: bool | Literal["tflite-micro"]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool

@@ -15,7 +15,18 @@ from ..kinds import PLACED
 from ..planning.orders import check_order
 from ..sizes import budget_of, in_bytes
 from . import written
-from .checks import by_name, callback, checked_place, device_of, integer, interrupting, names, seconds, switch
+from .checks import (
+    by_name,
+    callback,
+    checked_place,
+    device_of,
+    integer,
+    interrupting,
+    names,
+    overlapping,
+    seconds,
+    switch,
+)
 from .declaring import Flag, Record, documented, option
 
 if TYPE_CHECKING:
@@ -85,6 +96,20 @@ class Reading(Record):
             "TYPE,TYPE",
             "let ops of these types too write their output over an input; 'default' is the table of the importers",
             written.types,
+        ),
+    )
+
+    overlap: bool | Literal["tflite-micro"] = option(
+        True,
+        """Let an output lie over an input that its op is still reading, where ops of a graph say in which order their
+        kernels read and write ("ordered"). "tflite-micro", for a .tflite source: its ops run by the reference kernels
+        of TFLite Micro, as `memplan.kernels` lists them. False: no op does so.""",
+        overlapping,
+        flag=Flag(
+            "KERNELS",
+            "the kernels that a .tflite file runs by, whose outputs may lie over inputs that they still read: "
+            "tflite-micro; or 'no': no outputs of any file do",
+            written.overlap,
         ),
     )
 

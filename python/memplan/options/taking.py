@@ -18,7 +18,7 @@ _RECORD_OF = {name: record for record in RECORDS for name in record.names()}
 TAKES: dict[str, frozenset[str]] = {
     "capture": frozenset(Reading.names()),
     "plan": frozenset(_RECORD_OF),
-    "fit": frozenset({*Reading.names(), *Sharing.names(), "barrier", "time_limit"} - {"inclusive"}),
+    "fit": frozenset({*Reading.names(), *Sharing.names(), "barrier", "time_limit"} - {"inclusive", "overlap"}),
     "reorder": frozenset({*Reading.names(), *Sharing.names(), "barrier", "time_limit", "on_order"}),
     "order_bound": frozenset({*Reading.names(), *Sharing.names()} - {"alignment"}),
     "compare": frozenset(_RECORD_OF.keys() - {"order", "time_limit", "on_interrupt"}),

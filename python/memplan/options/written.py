@@ -56,6 +56,13 @@ def types(text: str) -> set[str]:
     return types - {"default"} | INPLACE_OPS if "default" in types else types
 
 
+def overlap(text: str) -> str | bool:
+    """Kernels whose outputs may lie over inputs that they still read, or "no"."""
+    if text not in ("tflite-micro", "no"):
+        raise ValueError(f"must be 'tflite-micro' or 'no', got {text!r}")
+    return text if text != "no" else False
+
+
 def pin(text: str) -> tuple[str, int | tuple[str, int]]:
     """NAME=N, or NAME=POOL:N."""
     name, equals, place = text.rpartition("=")

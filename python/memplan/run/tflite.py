@@ -28,7 +28,8 @@ def write_tflite(
     plan: PlanRecord, path: str | os.PathLike[str], model: str | os.PathLike[str], inplace_ops: Collection[str]
 ) -> None:
     """Write a model with the offsets of a plan; see `Plan.to_tflite`."""
-    imported = import_tflite(model, inplace_ops)
+    overlaps = plan.graph is not None and any(op.ordered for op in plan.graph.ops)
+    imported = import_tflite(model, inplace_ops, "tflite-micro" if overlaps else False)
     if plan.order != (ops := tuple(op["name"] for op in imported.graph["ops"])):
         what = "in another order" if sorted(plan.order) == sorted(ops) else f"and {model} others"
         raise ValueError(f"the plan has its ops {what}; TFLite Micro runs them in the order of the file")

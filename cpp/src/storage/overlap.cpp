@@ -1,0 +1,343 @@
+#include "storage/overlap.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace memplan {
+
+namespace {
+
+constexpr std::int64_t kMostIterations = 1 << 20;
+
+// Rows of a tensor along one of the ordered loops.
+struct Along {
+  const LoopRead* read = nullptr;    // of an input; nullptr: each iteration reads all rows
+  const LoopWrite* write = nullptr;  // of an output
+  std::int64_t rows = 1;
+  Bytes row = 0;  // bytes from one row to the next
+};
+
+// The loops that are looked at, as far as there are not too many iterations: then the inner ones are taken together.
+struct Nest {
+  std::vector<const Loop*> loops;
+  std::int64_t group = 1;  // iterations of the innermost that count as one
+  bool reads_first = false;
+
+  std::int64_t extent(std::size_t l) const {
+    const std::int64_t all = loops[l]->extent;
+    return l + 1 == loops.size() ? (all + group - 1) / group : all;
+  }
+  RowRange iterations(std::size_t l, std::int64_t i) const {
+    if (l + 1 < loops.size()) return {i, i + 1};
+    return {i * group, std::min((i + 1) * group, loops[l]->extent)};
+  }
+};
+
+Nest nest_of(const Op& op) {
+  Nest nest{{}, 1, op.reads_first};
+  std::int64_t count = 1;
+  for (const Index l : op.ordered) {
+    const Loop& loop = op.loops[at(l)];
+    if (!nest.loops.empty() && loop.extent > kMostIterations / count) {
+      nest.reads_first = false;
+      return nest;
+    }
+    count *= loop.extent;
+    nest.loops.push_back(&loop);
+  }
+  if (count > kMostIterations) {
+    nest.group = (count + kMostIterations - 1) / kMostIterations;
+    nest.reads_first = false;
+  }
+  return nest;
+}
+
+Bytes row_bytes(const Tensor& tensor, const Axes& axes) {
+  std::int64_t elements = 1, behind = 1;
+  for (std::size_t axis = 0; axis < tensor.shape->size(); ++axis) {
+    elements *= (*tensor.shape)[axis];
+    if (axis > at(axes.last)) behind *= (*tensor.shape)[axis];
+  }
+  return tensor.bytes / elements * behind;
+}
+
+// Whether elements lie one behind another, each in whole bytes. Then rows lie where the shape says.
+bool is_dense(const Tensor& tensor) {
+  if (!tensor.shape || tensor.bytes == 0) return false;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : *tensor.shape) {
+    if (extent == 0 || elements > kMaxBytes / extent) return false;
+    elements *= extent;
+  }
+  return tensor.bytes % elements == 0;
+}
+
+// Iterations of a nest in the order in which they run, each as a position in every loop.
+class Walk {
+ public:
+  explicit Walk(const Nest& nest) : nest_(nest), at_(nest.loops.size(), 0) {}
+
+  const std::vector<std::int64_t>& position() const { return at_; }
+  bool next() {
+    for (std::size_t l = at_.size(); l-- > 0;) {
+      if (++at_[l] < nest_.extent(l)) return true;
+      at_[l] = 0;
+    }
+    return false;
+  }
+
+ private:
+  const Nest& nest_;
+  std::vector<std::int64_t> at_;
+};
+
+// The lowest byte of an input that an iteration or a later one reads. Of later ones, only those count that are one
+// further in a loop, and at the beginning of those inside: rows ascend along each loop.
+class Needed {
+ public:
+  Needed(const Nest& nest, std::vector<Along> along) : nest_(nest), along_(std::move(along)) {}
+
+  Bytes from(const std::vector<std::int64_t>& at) const {
+    Bytes least = kMaxBytes, outer = 0;
+    for (std::size_t l = 0; l < at.size(); ++l) {
+      if (at[l] + 1 < nest_.extent(l)) least = std::min(least, outer + first(l, at[l] + 1) + inside_at_start(l + 1));
+      outer += first(l, at[l]);
+    }
+    return std::min(least, outer);
+  }
+
+ private:
+  Bytes first(std::size_t l, std::int64_t i) const {
+    const Along& along = along_[l];
+    return along.read == nullptr ? 0 : along.row * rows_read(*along.read, nest_.iterations(l, i), along.rows).begin;
+  }
+  Bytes inside_at_start(std::size_t l) const {
+    Bytes sum = 0;
+    for (; l < along_.size(); ++l) sum += first(l, 0);
+    return sum;
+  }
+
+  const Nest& nest_;
+  std::vector<Along> along_;
+};
+
+// The byte behind the highest of an output that an iteration or an earlier one writes.
+class Written {
+ public:
+  Written(const Nest& nest, std::vector<Along> along, Bytes bytes)
+      : nest_(nest), along_(std::move(along)), inner_(bytes) {
+    for (const Along& a : along_) inner_ -= a.row * (a.rows - 1);
+  }
+
+  Bytes until(const std::vector<std::int64_t>& at) const {
+    Bytes most = 0, outer = 0;
+    for (std::size_t l = 0; l < at.size(); ++l) {
+      if (at[l] > 0) most = std::max(most, outer + last(l, at[l] - 1) + inside_at_end(l + 1));
+      outer += last(l, at[l]);
+    }
+    return std::max(most, outer) + inner_;
+  }
+
+ private:
+  Bytes last(std::size_t l, std::int64_t i) const {
+    const Along& along = along_[l];
+    return along.row * (rows_written(*along.write, nest_.iterations(l, i), along.rows).end - 1);
+  }
+  Bytes inside_at_end(std::size_t l) const {
+    Bytes sum = 0;
+    for (; l < along_.size(); ++l) sum += last(l, nest_.extent(l) - 1);
+    return sum;
+  }
+
+  const Nest& nest_;
+  std::vector<Along> along_;
+  Bytes inner_;  // from the beginning of the last row along all loops to the end
+};
+
+// Along each loop, the rows of the input at a position of the op.
+std::vector<Along> along_input(const Graph& graph, const Op& op, const Nest& nest, std::size_t position) {
+  const Tensor& tensor = graph.tensor(op.inputs[position]);
+  std::vector<Along> all;
+  for (const Loop* loop : nest.loops) {
+    Along& along = all.emplace_back();
+    for (const LoopRead& read : loop->reads)
+      if (at(read.input) == position)
+        along = {&read, nullptr, memplan::rows_of(tensor, read.axes), row_bytes(tensor, read.axes)};
+  }
+  return all;
+}
+
+// The same of an output; nothing if some loop adds to it in all iterations, or it is there before the first.
+std::vector<Along> along_output(const Graph& graph, const Op& op, const Nest& nest, std::size_t position) {
+  const Tensor& tensor = graph.tensor(op.outputs[position]);
+  std::vector<Along> all;
+  for (const Loop* loop : nest.loops) {
+    Along along;
+    for (const LoopWrite& write : loop->writes)
+      if (at(write.output) == position)
+        along = {nullptr, &write, memplan::rows_of(tensor, write.axes), row_bytes(tensor, write.axes)};
+    if (along.write == nullptr) return {};
+    all.push_back(along);
+  }
+  return all;
+}
+
+// A kernel that runs its loops: what it needs and what it has written, one moment after another. If an iteration reads
+// first, moments lie between its writes and the next reads; else an iteration is a moment.
+class Kernel {
+ public:
+  Kernel(const Graph& graph, const Op& op) : graph_(graph), op_(op), nest_(nest_of(op)) {}
+
+  // Adds a tensor; false if it is read whole, or written whole, in all moments.
+  bool add_input(Index t) {
+    if (!is_dense(graph_.tensor(t))) return false;
+    std::vector<Needed> positions;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i)
+      if (op_.inputs[i] == t) positions.emplace_back(nest_, along_input(graph_, op_, nest_, i));
+    inputs_.push_back({t, std::move(positions)});
+    return true;
+  }
+  bool add_output(std::size_t position) {
+    const Tensor& tensor = graph_.tensor(op_.outputs[position]);
+    if (!is_dense(tensor)) return false;
+    std::vector<Along> along = along_output(graph_, op_, nest_, position);
+    if (along.empty()) return false;
+    outputs_.push_back({op_.outputs[position], Written(nest_, std::move(along), tensor.bytes)});
+    return true;
+  }
+
+  bool overlaps() const { return !inputs_.empty() && !outputs_.empty(); }
+
+  // Calls f(moment) for each but the last of an op that reads first, in which nothing is needed.
+  template <class F>
+  void run(F&& f) const {
+    Moment moment = empty();
+    bool is_first = true;
+    Walk walk(nest_);
+    do {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) moment.needed[i] = inputs_[i].from(walk.position());
+      if (nest_.reads_first && !is_first) f(moment);
+      for (std::size_t o = 0; o < outputs_.size(); ++o) moment.written[o] = outputs_[o].written.until(walk.position());
+      if (!nest_.reads_first) f(moment);
+      is_first = false;
+    } while (walk.next());
+  }
+
+  // When everything is written.
+  Moment last() const {
+    Moment moment = empty();
+    std::vector<std::int64_t> end;
+    for (std::size_t l = 0; l < nest_.loops.size(); ++l) end.push_back(nest_.extent(l) - 1);
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      moment.needed[i] = nest_.reads_first ? graph_.tensor(inputs_[i].tensor).bytes : inputs_[i].from(end);
+    for (std::size_t o = 0; o < outputs_.size(); ++o) moment.written[o] = graph_.tensor(outputs_[o].tensor).bytes;
+    return moment;
+  }
+
+  Moment empty() const { return {std::vector<Bytes>(inputs_.size(), 0), std::vector<Bytes>(outputs_.size(), 0)}; }
+  std::size_t inputs() const { return inputs_.size(); }
+  std::size_t outputs() const { return outputs_.size(); }
+  Index input(std::size_t i) const { return inputs_[i].tensor; }
+  Index output(std::size_t o) const { return outputs_[o].tensor; }
+
+ private:
+  struct Read {
+    Index tensor;
+    std::vector<Needed> positions;
+
+    Bytes from(const std::vector<std::int64_t>& at) const {
+      Bytes least = kMaxBytes;
+      for (const Needed& needed : positions) least = std::min(least, needed.from(at));
+      return least;
+    }
+  };
+  struct Made {
+    Index tensor;
+    Written written;
+  };
+
+  const Graph& graph_;
+  const Op& op_;
+  Nest nest_;  // to which inputs and outputs refer
+  std::vector<Read> inputs_;
+  std::vector<Made> outputs_;
+};
+
+bool may_overlap(const Op& op) { return !op.ordered.empty() && op.aliases.empty() && op.overwrites.empty(); }
+
+std::vector<Index> unique_inputs(const Op& op) {
+  std::vector<Index> inputs = op.inputs;
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs;
+}
+
+}  // namespace
+
+std::vector<Overlap> overlaps_of(const Graph& graph, Index k) {
+  const Op& op = graph.op(k);
+  std::vector<Overlap> overlaps;
+  if (!may_overlap(op)) return overlaps;
+  Kernel kernel(graph, op);
+  for (const Index t : unique_inputs(op)) kernel.add_input(t);
+  for (std::size_t o = 0; o < op.outputs.size(); ++o) kernel.add_output(o);
+  if (!kernel.overlaps()) return overlaps;
+  for (std::size_t i = 0; i < kernel.inputs(); ++i)
+    for (std::size_t o = 0; o < kernel.outputs(); ++o)
+      overlaps.push_back({kernel.input(i), kernel.output(o), -graph.tensor(kernel.input(i)).bytes});
+  kernel.run([&](const Moment& moment) {
+    auto overlap = overlaps.begin();
+    for (const Bytes needed : moment.needed)
+      for (const Bytes written : moment.written) overlap->ahead = std::max(overlap->ahead, written - needed), ++overlap;
+  });
+  std::erase_if(overlaps, [&](const Overlap& overlap) { return overlap.most(graph) <= 0; });
+  return overlaps;
+}
+
+OverlapStages overlap_stages(const Graph& graph, Index k, std::span<const Index> dying) {
+  const Op& op = graph.op(k);
+  if (!may_overlap(op)) return {};
+  Kernel kernel(graph, op);
+  for (const Index t : unique_inputs(op))
+    if (std::find(dying.begin(), dying.end(), t) != dying.end()) kernel.add_input(t);
+  for (std::size_t o = 0; o < op.outputs.size(); ++o) kernel.add_output(o);
+  if (!kernel.overlaps()) return {};
+
+  // Of each pair, the first moment in which what is written is furthest ahead of what is needed.
+  struct Tightest {
+    Bytes ahead;
+    std::int64_t moment = -1;
+  };
+  std::vector<Tightest> tightest(kernel.inputs() * kernel.outputs(), {std::numeric_limits<Bytes>::min()});
+  std::int64_t count = 0;
+  kernel.run([&](const Moment& moment) {
+    auto pair = tightest.begin();
+    for (const Bytes needed : moment.needed)
+      for (const Bytes written : moment.written) {
+        if (written - needed > pair->ahead) *pair = {written - needed, count};
+        ++pair;
+      }
+    ++count;
+  });
+  OverlapStages stages;
+  for (std::size_t i = 0; i < kernel.inputs(); ++i) stages.inputs.push_back(kernel.input(i));
+  for (std::size_t o = 0; o < kernel.outputs(); ++o) stages.outputs.push_back(kernel.output(o));
+  const bool apart = std::all_of(tightest.begin(), tightest.end(), [&](const Tightest& pair) {
+    const auto o = static_cast<std::size_t>(&pair - tightest.data()) % kernel.outputs();
+    return pair.ahead >= graph.tensor(kernel.output(o)).bytes;
+  });
+  if (apart) return {};
+  count = 0;
+  kernel.run([&](const Moment& moment) {
+    const auto is_now = [&](const Tightest& pair) { return pair.moment == count; };
+    if (std::any_of(tightest.begin(), tightest.end(), is_now)) stages.moments.push_back(moment);
+    ++count;
+  });
+  const auto none = [](Bytes bytes) { return bytes == 0; };
+  if (stages.moments.empty() || !std::ranges::all_of(stages.moments.front().needed, none))
+    stages.moments.insert(stages.moments.begin(), kernel.empty());
+  if (Moment last = kernel.last(); !(last == stages.moments.back())) stages.moments.push_back(std::move(last));
+  return stages;
+}
+
+}  // namespace memplan
