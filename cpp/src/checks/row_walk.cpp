@@ -114,8 +114,6 @@ class RowWalk {
     std::string wrong;
     std::vector<RowRange> iteration(loops_);
     step(0, iteration, wrong);
-    for (const WalkedTensor& input : inputs_)
-      if (wrong.empty() && !is_read_in_turn(input.position)) wrong = check(input, {}, "");
     return wrong;
   }
 
@@ -137,7 +135,7 @@ class RowWalk {
   void iterate(const std::vector<RowRange>& iteration, std::string& wrong) {
     const auto read = [&] {
       for (const WalkedTensor& input : inputs_)
-        if (wrong.empty() && is_read_in_turn(input.position)) wrong = check(input, rows_of(input, iteration), text(iteration));
+        if (wrong.empty()) wrong = check(input, iteration);
     };
     read();
     for (const WalkedTensor& output : outputs_)
@@ -153,14 +151,9 @@ class RowWalk {
     return text + " of its ordered loops";
   }
 
-  bool is_read_in_turn(std::size_t position) const {
-    for (std::size_t l = 0; l < loops_; ++l)
-      for (const LoopRead& read : loop(l).reads)
-        if (at(read.input) == position) return true;
-    return false;
-  }
+  // What a loop adds to, or makes early, is there from the start, also where that loop is not run by itself.
   bool is_written_in_turn(std::size_t position) const {
-    for (std::size_t l = 0; l < loops_; ++l)
+    for (std::size_t l = 0; l < op_.ordered.size(); ++l)
       if (std::none_of(loop(l).writes.begin(), loop(l).writes.end(),
                        [&](const LoopWrite& write) { return at(write.output) == position; }))
         return false;
@@ -177,15 +170,15 @@ class RowWalk {
     return rows;
   }
 
-  std::string check(const WalkedTensor& input, const std::vector<Rows>& rows, const std::string& when) const {
+  std::string check(const WalkedTensor& input, const std::vector<RowRange>& iteration) const {
     const Tensor& tensor = graph_.tensor(op_.inputs[input.position]);
     std::string wrong;
     const auto look = [&](const ByteRun& run) {
       if (!wrong.empty() || !written_.touches(run)) return;
       wrong = "reads bytes [" + std::to_string(run.begin) + ", " + std::to_string(run.end) + ") of tensor " +
-              quoted(tensor.name) + when + ", but has written there before";
+              quoted(tensor.name) + text(iteration) + ", but has written there before";
     };
-    for_each_run(tensor, rows, input.begin, look);
+    for_each_run(tensor, rows_of(input, iteration), input.begin, look);
     return wrong;
   }
 

@@ -184,7 +184,7 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
     });
     if (found.empty()) return;
     Over& over = by_output[at(k)][view.output];
-    over.bytes = std::max(over.bytes, bytes);
+    over.bytes = std::min(graph.tensor(view.output).bytes, over.bytes + bytes);  // of several inputs, all may be taken
     over.items.insert(over.items.end(), found.begin(), found.end());
   };
   for (const Shared& shared : possible)

@@ -152,12 +152,17 @@ std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages,
   const StagedMembers staged(graph, storages, schedule);
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const std::size_t s = at(storages.storage_of[at(t)]);
-    const Span life{schedule.begin[at(lives[at(t)].first)], schedule.begin[at(lives[at(t)].last)]};
-    lifetimes[s].first = std::min(lifetimes[s].first, life.first);
-    lifetimes[s].last = std::max(lifetimes[s].last, life.last);
     const Bytes begin = storages.offset_of[at(t)];
-    staged.add(t, {begin, begin + graph.tensor(t).bytes, life.first, life.last}, members[s]);
+    staged.add(t,
+               {begin, begin + graph.tensor(t).bytes, schedule.begin[at(lives[at(t)].first)],
+                schedule.begin[at(lives[at(t)].last)]},
+               members[s]);
   }
+  for (std::size_t s = 0; s < members.size(); ++s)
+    for (const Strip& strip : members[s]) {
+      lifetimes[s].first = std::min(lifetimes[s].first, strip.first);
+      lifetimes[s].last = std::max(lifetimes[s].last, strip.last);
+    }
   for (std::size_t s = 0; s < members.size(); ++s) {
     if (!order.total() || members[s].size() == 1) continue;
     const Strip whole{0, storages.storages[s].bytes, lifetimes[s].first, lifetimes[s].last};

@@ -91,67 +91,84 @@ class Walk {
   std::vector<std::int64_t> at_;
 };
 
-// The lowest byte of an input that an iteration or a later one reads. Of later ones, only those count that are one
-// further in a loop, and at the beginning of those inside: rows ascend along each loop.
+// The lowest byte of an input that an iteration or a later one reads; the end of the input if none reads any. Of later
+// iterations, only those count that are further in one loop, and at the beginning of those inside: rows ascend.
 class Needed {
  public:
-  Needed(const Nest& nest, std::vector<Along> along) : nest_(nest), along_(std::move(along)) {}
+  Needed(const Nest& nest, const std::vector<Along>& along, Bytes bytes) : bytes_(bytes) {
+    for (std::size_t l = 0; l < along.size(); ++l) first_.push_back(first_bytes(nest, l, along[l]));
+    at_start_.assign(along.size() + 1, 0);
+    for (std::size_t l = along.size(); l-- > 0;) at_start_[l] = sum(at_start_[l + 1], first_[l].later[0]);
+  }
 
   Bytes from(const std::vector<std::int64_t>& at) const {
-    Bytes least = kMaxBytes, outer = 0;
+    Bytes least = kNothing, outer = 0;
     for (std::size_t l = 0; l < at.size(); ++l) {
-      if (at[l] + 1 < nest_.extent(l)) least = std::min(least, outer + first(l, at[l] + 1) + inside_at_start(l + 1));
-      outer += first(l, at[l]);
+      const bool is_inner = l + 1 == at.size();
+      const auto i = memplan::at(at[l]);
+      least = std::min(least, sum(sum(outer, first_[l].later[is_inner ? i : i + 1]), at_start_[l + 1]));
+      outer = sum(outer, first_[l].own[i]);
     }
-    return std::min(least, outer);
+    return std::min(least, bytes_);
   }
 
  private:
-  Bytes first(std::size_t l, std::int64_t i) const {
-    const Along& along = along_[l];
-    return along.read == nullptr ? 0 : along.row * rows_read(*along.read, nest_.iterations(l, i), along.rows).begin;
-  }
-  Bytes inside_at_start(std::size_t l) const {
-    Bytes sum = 0;
-    for (; l < along_.size(); ++l) sum += first(l, 0);
-    return sum;
+  static constexpr Bytes kNothing = kMaxBytes;
+
+  // Along one loop, the first byte that an iteration reads, and that it or a later one does.
+  struct First {
+    std::vector<Bytes> own;
+    std::vector<Bytes> later;  // and one more: behind the last iteration
+  };
+
+  static Bytes sum(Bytes a, Bytes b) { return a == kNothing || b == kNothing ? kNothing : a + b; }
+
+  static First first_bytes(const Nest& nest, std::size_t l, const Along& along) {
+    First first;
+    for (std::int64_t i = 0; i < nest.extent(l); ++i) {
+      RowRange rows{0, along.rows};
+      if (along.read != nullptr) rows = rows_read(*along.read, nest.iterations(l, i), along.rows);
+      first.own.push_back(rows.empty() ? kNothing : along.row * rows.begin);
+    }
+    first.later.assign(first.own.size() + 1, kNothing);
+    for (std::size_t i = first.own.size(); i-- > 0;) first.later[i] = std::min(first.own[i], first.later[i + 1]);
+    return first;
   }
 
-  const Nest& nest_;
-  std::vector<Along> along_;
+  Bytes bytes_;
+  std::vector<First> first_;
+  std::vector<Bytes> at_start_;  // of the loops from one on inwards, the first byte that they read
 };
 
 // The byte behind the highest of an output that an iteration or an earlier one writes.
 class Written {
  public:
-  Written(const Nest& nest, std::vector<Along> along, Bytes bytes)
-      : nest_(nest), along_(std::move(along)), inner_(bytes) {
-    for (const Along& a : along_) inner_ -= a.row * (a.rows - 1);
+  Written(const Nest& nest, const std::vector<Along>& along, Bytes bytes) : inner_(bytes) {
+    for (std::size_t l = 0; l < along.size(); ++l) {
+      inner_ -= along[l].row * (along[l].rows - 1);
+      std::vector<Bytes>& last = last_.emplace_back();
+      for (std::int64_t i = 0; i < nest.extent(l); ++i)
+        last.push_back(along[l].row *
+                       (rows_written(*along[l].write, nest.iterations(l, i), along[l].rows).end - 1));
+    }
+    at_end_.assign(along.size() + 1, 0);
+    for (std::size_t l = along.size(); l-- > 0;) at_end_[l] = at_end_[l + 1] + last_[l].back();
   }
 
   Bytes until(const std::vector<std::int64_t>& at) const {
     Bytes most = 0, outer = 0;
     for (std::size_t l = 0; l < at.size(); ++l) {
-      if (at[l] > 0) most = std::max(most, outer + last(l, at[l] - 1) + inside_at_end(l + 1));
-      outer += last(l, at[l]);
+      const auto i = memplan::at(at[l]);
+      if (i > 0) most = std::max(most, outer + last_[l][i - 1] + at_end_[l + 1]);
+      outer += last_[l][i];
     }
     return std::max(most, outer) + inner_;
   }
 
  private:
-  Bytes last(std::size_t l, std::int64_t i) const {
-    const Along& along = along_[l];
-    return along.row * (rows_written(*along.write, nest_.iterations(l, i), along.rows).end - 1);
-  }
-  Bytes inside_at_end(std::size_t l) const {
-    Bytes sum = 0;
-    for (; l < along_.size(); ++l) sum += last(l, nest_.extent(l) - 1);
-    return sum;
-  }
-
-  const Nest& nest_;
-  std::vector<Along> along_;
-  Bytes inner_;  // from the beginning of the last row along all loops to the end
+  Bytes inner_;                           // from the beginning of the last row along all loops to the end
+  std::vector<std::vector<Bytes>> last_;  // along each loop, the last row that an iteration writes
+  std::vector<Bytes> at_end_;             // of the loops from one on inwards, in their last iterations
 };
 
 // Along each loop, the rows of the input at a position of the op.
@@ -170,13 +187,15 @@ std::vector<Along> along_input(const Graph& graph, const Op& op, const Nest& nes
 // The same of an output; nothing if some loop adds to it in all iterations, or it is there before the first.
 std::vector<Along> along_output(const Graph& graph, const Op& op, const Nest& nest, std::size_t position) {
   const Tensor& tensor = graph.tensor(op.outputs[position]);
+  for (const Index l : op.ordered)
+    if (std::ranges::none_of(op.loops[at(l)].writes, [&](const LoopWrite& w) { return at(w.output) == position; }))
+      return {};
   std::vector<Along> all;
   for (const Loop* loop : nest.loops) {
     Along along;
     for (const LoopWrite& write : loop->writes)
       if (at(write.output) == position)
         along = {nullptr, &write, memplan::rows_of(tensor, write.axes), row_bytes(tensor, write.axes)};
-    if (along.write == nullptr) return {};
     all.push_back(along);
   }
   return all;
@@ -193,16 +212,16 @@ class Kernel {
     if (!is_dense(graph_.tensor(t))) return false;
     std::vector<Needed> positions;
     for (std::size_t i = 0; i < op_.inputs.size(); ++i)
-      if (op_.inputs[i] == t) positions.emplace_back(nest_, along_input(graph_, op_, nest_, i));
+      if (op_.inputs[i] == t) positions.emplace_back(nest_, along_input(graph_, op_, nest_, i), graph_.tensor(t).bytes);
     inputs_.push_back({t, std::move(positions)});
     return true;
   }
   bool add_output(std::size_t position) {
     const Tensor& tensor = graph_.tensor(op_.outputs[position]);
     if (!is_dense(tensor)) return false;
-    std::vector<Along> along = along_output(graph_, op_, nest_, position);
+    const std::vector<Along> along = along_output(graph_, op_, nest_, position);
     if (along.empty()) return false;
-    outputs_.push_back({op_.outputs[position], Written(nest_, std::move(along), tensor.bytes)});
+    outputs_.push_back({op_.outputs[position], Written(nest_, along, tensor.bytes)});
     return true;
   }
 
@@ -221,6 +240,17 @@ class Kernel {
       if (!nest_.reads_first) f(moment);
       is_first = false;
     } while (walk.next());
+  }
+
+  // By how much what is written of an output is ahead of what is needed of an input, in the order of inputs, then
+  // outputs; the lowest number where nothing is needed any more, or nothing is written yet.
+  template <class F>
+  void for_each_pair(const Moment& moment, F&& f) const {
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      for (const Bytes written : moment.written) {
+        const bool apart = moment.needed[i] < graph_.tensor(inputs_[i].tensor).bytes && written > 0;
+        f(apart ? written - moment.needed[i] : std::numeric_limits<Bytes>::min());
+      }
   }
 
   // When everything is written.
@@ -287,8 +317,7 @@ std::vector<Overlap> overlaps_of(const Graph& graph, Index k) {
       overlaps.push_back({kernel.input(i), kernel.output(o), -graph.tensor(kernel.input(i)).bytes});
   kernel.run([&](const Moment& moment) {
     auto overlap = overlaps.begin();
-    for (const Bytes needed : moment.needed)
-      for (const Bytes written : moment.written) overlap->ahead = std::max(overlap->ahead, written - needed), ++overlap;
+    kernel.for_each_pair(moment, [&](Bytes ahead) { overlap->ahead = std::max(overlap->ahead, ahead), ++overlap; });
   });
   std::erase_if(overlaps, [&](const Overlap& overlap) { return overlap.most(graph) <= 0; });
   return overlaps;
@@ -312,11 +341,10 @@ OverlapStages overlap_stages(const Graph& graph, Index k, std::span<const Index>
   std::int64_t count = 0;
   kernel.run([&](const Moment& moment) {
     auto pair = tightest.begin();
-    for (const Bytes needed : moment.needed)
-      for (const Bytes written : moment.written) {
-        if (written - needed > pair->ahead) *pair = {written - needed, count};
-        ++pair;
-      }
+    kernel.for_each_pair(moment, [&](Bytes ahead) {
+      if (ahead > pair->ahead) *pair = {ahead, count};
+      ++pair;
+    });
     ++count;
   });
   OverlapStages stages;

@@ -43,9 +43,9 @@ class Curve {
 std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, std::span<const Shared> possible) {
   std::vector<std::map<Index, Bytes>> outputs(graph.ops().size()), inputs = outputs;  // per op: most of each tensor
   const auto may_share = [&](Index op, Index output, Index input, Bytes most) {
-    for (auto* all : {&outputs, &inputs}) {
-      Bytes& bytes = (*all)[at(op)][all == &outputs ? output : input];
-      bytes = std::max(bytes, most);
+    for (const auto& [all, tensor] : {std::pair{&outputs, output}, {&inputs, input}}) {
+      Bytes& bytes = (*all)[at(op)][tensor];
+      bytes = saturated_add(bytes, most);  // several outputs may take an input, and an output several inputs
     }
   };
   for (const Shared& shared : possible)

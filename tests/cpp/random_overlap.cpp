@@ -1,0 +1,445 @@
+// Random small graphs with ordered loops: plans beside the least peak of all offsets, and replays beside memory that is
+// simulated byte by byte. `random_overlap [graphs] [seed]`
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "check.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/errors.hpp"
+#include "memplan/order_bound.hpp"
+#include "memplan/sharing_bound.hpp"
+#include "memplan/solve.hpp"
+
+using namespace memplan;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+std::int64_t pick(Random& random, std::int64_t least, std::int64_t most) {
+  return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+}
+
+struct Case {
+  GraphSpec spec;
+  StorageOptions storage;
+};
+
+Case random_case(Random& random) {
+  Case one;
+  GraphSpec& spec = one.spec;
+  const auto add_tensor = [&](TensorKind kind) {
+    const std::int64_t rows = pick(random, 1, 4), columns = pick(random, 1, 3), element = pick(random, 1, 2);
+    const std::string name = "t" + std::to_string(spec.tensors.size());
+    spec.tensors.push_back({name, rows * columns * element, kind, std::vector<std::int64_t>{rows, columns}});
+    return name;
+  };
+  add_tensor(TensorKind::input);
+  const std::int64_t ops = pick(random, 1, 4);
+  for (std::int64_t k = 0; k < ops; ++k) {
+    OpSpec op;
+    op.name = "op" + std::to_string(k);
+    const std::int64_t inputs = pick(random, 1, 2), known = static_cast<std::int64_t>(spec.tensors.size());
+    for (std::int64_t i = 0; i < inputs; ++i)
+      op.inputs.push_back(spec.tensors[at(i == 0 ? known - 1 : pick(random, 0, known - 1))].name);
+    const std::int64_t outputs = pick(random, 0, 5) == 0 ? 2 : 1;
+    for (std::int64_t o = 0; o < outputs; ++o) op.outputs.push_back(add_tensor(TensorKind::intermediate));
+    op.workspace = pick(random, 0, 3) == 0 ? pick(random, 1, 3) : 0;
+    const auto tensor = [&](const std::string& name) {
+      return *std::find_if(spec.tensors.begin(), spec.tensors.end(), [&](const Tensor& t) { return t.name == name; });
+    };
+    for (Index axis = 0; axis < 2; ++axis) {
+      Loop loop;
+      for (Index o = 0; o < outputs; ++o) {
+        if (pick(random, 0, 9) == 0) {
+          loop.sums.push_back(o);
+          continue;
+        }
+        const std::int64_t step = pick(random, 1, 2), rows = (*tensor(op.outputs[at(o)]).shape)[at(axis)];
+        loop.writes.push_back({o, {axis, axis}, step});
+        loop.extent = std::max(loop.extent, (rows + step - 1) / step);
+      }
+      loop.extent = std::max<std::int64_t>(loop.extent, 1) + (pick(random, 0, 9) == 0 ? 1 : 0);
+      for (Index i = 0; i < inputs; ++i)
+        if (pick(random, 0, 5) != 0)
+          loop.reads.push_back({i, {axis, axis}, pick(random, 1, 2), pick(random, 1, 4), pick(random, -1, 2),
+                                pick(random, 0, 3) == 0 ? 2 : 1});
+      op.loops.push_back(std::move(loop));
+    }
+    const std::vector<std::vector<Index>> orders = {{}, {0}, {0}, {1}, {0, 1}, {0, 1}, {1, 0}};
+    op.ordered = orders[at(pick(random, 0, 6))];
+    op.reads_first = !op.ordered.empty() && pick(random, 0, 2) == 0;
+    spec.ops.push_back(std::move(op));
+  }
+  spec.outputs = {spec.tensors.back().name};
+  if (pick(random, 0, 3) == 0) spec.outputs.push_back(spec.tensors[at(pick(random, 0, ops - 1))].name);
+  if (pick(random, 0, 1) == 0) one.storage.place.add(TensorKind::input);
+  return one;
+}
+
+// What a kernel touches, found by looking at each iteration by itself.
+
+using Bits = std::vector<bool>;  // per byte of a tensor
+
+struct Iteration {
+  std::vector<Bits> reads;   // per input
+  std::vector<Bits> writes;  // per output
+};
+
+Bits rows_touched(const Tensor& tensor, const std::vector<std::pair<Index, RowRange>>& limits) {
+  const auto& shape = *tensor.shape;
+  const Bytes element = tensor.bytes / (shape[0] * shape[1]);
+  Bits bits(at(tensor.bytes), false);
+  for (std::int64_t row = 0; row < shape[0]; ++row)
+    for (std::int64_t column = 0; column < shape[1]; ++column) {
+      bool inside = true;
+      for (const auto& [axis, range] : limits) {
+        const std::int64_t place = axis == 0 ? row : column;
+        inside = inside && range.begin <= place && place < range.end;
+      }
+      for (Bytes b = 0; b < element && inside; ++b) bits[at((row * shape[1] + column) * element + b)] = true;
+    }
+  return bits;
+}
+
+RowRange read_at(const LoopRead& read, std::int64_t i) {
+  // rows that are read in part are read
+  const double begin = static_cast<double>(i * read.step - read.before) / static_cast<double>(read.per);
+  const double end = begin + static_cast<double>(read.window) / static_cast<double>(read.per);
+  return {static_cast<std::int64_t>(std::floor(begin)), static_cast<std::int64_t>(std::ceil(end))};
+}
+
+std::vector<Iteration> iterations_of(const Graph& graph, const Op& op) {
+  std::vector<std::vector<std::int64_t>> positions = {{}};
+  for (const Index l : op.ordered) {
+    std::vector<std::vector<std::int64_t>> longer;
+    for (const auto& position : positions)
+      for (std::int64_t i = 0; i < op.loops[at(l)].extent; ++i) {
+        longer.push_back(position);
+        longer.back().push_back(i);
+      }
+    positions = std::move(longer);
+  }
+  std::vector<Iteration> iterations;
+  for (const auto& position : positions) {
+    Iteration& now = iterations.emplace_back();
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      std::vector<std::pair<Index, RowRange>> limits;
+      for (std::size_t l = 0; l < position.size(); ++l)
+        for (const LoopRead& read : op.loops[at(op.ordered[l])].reads)
+          if (at(read.input) == i) limits.emplace_back(read.axes.first, read_at(read, position[l]));
+      now.reads.push_back(rows_touched(graph.tensor(op.inputs[i]), limits));
+    }
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+      std::vector<std::pair<Index, RowRange>> limits;
+      for (std::size_t l = 0; l < position.size(); ++l)
+        for (const LoopWrite& write : op.loops[at(op.ordered[l])].writes)
+          if (at(write.output) == o)
+            limits.emplace_back(write.axes.first, RowRange{position[l] * write.step, (position[l] + 1) * write.step});
+      now.writes.push_back(rows_touched(graph.tensor(op.outputs[o]), limits));
+    }
+  }
+  return iterations;
+}
+
+bool comes_in_turn(const Op& op, std::size_t output) {
+  for (const Index l : op.ordered)
+    if (std::none_of(op.loops[at(l)].writes.begin(), op.loops[at(l)].writes.end(),
+                     [&](const LoopWrite& write) { return at(write.output) == output; }))
+      return false;
+  return true;
+}
+
+// Memory, byte by byte: who wrote each byte last. A tensor outside of the arena is not there.
+class Memory {
+ public:
+  explicit Memory(const Graph& graph) : graph_(graph) {}
+
+  // Whether the graph runs to its end at these addresses.
+  bool runs(const Addresses& addresses) {
+    bytes_.clear();
+    for (Index t = 0; t < graph_.tensor_count(); ++t)
+      if (graph_.tensor(t).kind == TensorKind::input) write(addresses.tensor[at(t)], whole(t), t);
+    for (Index k = 0; k < graph_.op_count(); ++k)
+      if (!runs(k, addresses)) return false;
+    for (const Index t : graph_.outputs())
+      if (!holds(addresses.tensor[at(t)], whole(t), t)) return false;
+    return true;
+  }
+
+ private:
+  Bits whole(Index t) const { return Bits(at(graph_.tensor(t).bytes), true); }
+
+  void write(Bytes begin, const Bits& bits, Index who) {
+    if (begin == kNotPlaced) return;
+    for (std::size_t b = 0; b < bits.size(); ++b) {
+      if (at(begin) + b >= bytes_.size()) bytes_.resize(at(begin) + b + 1, {kNone, 0});
+      if (bits[b]) bytes_[at(begin) + b] = {who, b};
+    }
+  }
+  bool holds(Bytes begin, const Bits& bits, Index who) const {
+    if (begin == kNotPlaced) return true;
+    for (std::size_t b = 0; b < bits.size(); ++b)
+      if (bits[b] && (at(begin) + b >= bytes_.size() || bytes_[at(begin) + b] != std::pair{who, b})) return false;
+    return true;
+  }
+
+  bool runs(Index k, const Addresses& addresses) {
+    const Op& op = graph_.op(k);
+    const Index scratch = graph_.tensor_count() + k;
+    const auto all_there = [&] {
+      return std::all_of(op.inputs.begin(), op.inputs.end(),
+                         [&](Index t) { return holds(addresses.tensor[at(t)], whole(t), t); });
+    };
+    if (!all_there()) return false;
+    const Bits room(at(op.workspace), true);
+    write(addresses.workspace[at(k)], room, scratch);
+    if (!all_there()) return false;  // scratch is used from the beginning, beside all of the inputs
+    const auto there = [&](const Iteration& now) {
+      for (std::size_t i = 0; i < op.inputs.size(); ++i)
+        if (!holds(addresses.tensor[at(op.inputs[i])], now.reads[i], op.inputs[i])) return false;
+      return true;
+    };
+    for (std::size_t o = 0; o < op.outputs.size(); ++o)
+      if (!comes_in_turn(op, o)) write(addresses.tensor[at(op.outputs[o])], whole(op.outputs[o]), op.outputs[o]);
+    for (const Iteration& now : iterations_of(graph_, op)) {
+      if (!there(now)) return false;
+      for (std::size_t o = 0; o < op.outputs.size(); ++o)
+        if (comes_in_turn(op, o)) write(addresses.tensor[at(op.outputs[o])], now.writes[o], op.outputs[o]);
+      if (!op.reads_first && !there(now)) return false;
+    }
+    for (const Index t : op.outputs)
+      if (!holds(addresses.tensor[at(t)], whole(t), t)) return false;
+    return holds(addresses.workspace[at(k)], room, scratch);
+  }
+
+  const Graph& graph_;
+  std::vector<std::pair<Index, std::size_t>> bytes_;
+};
+
+// The least peak of all offsets, where rows die and are born in ascending order: an input is needed from the lowest
+// byte on that an iteration or a later one reads, and an output lives up to the highest that one has written.
+class Least {
+ public:
+  Least(const Graph& graph, const Buffers& buffers) : graph_(graph), buffers_(buffers) {
+    for (Index b = 0; b < buffers.problem.count(); ++b) size_.push_back(buffers.problem.size(b));
+    for (Index t = 0; t < graph.tensor_count(); ++t) tensor_of_.push_back(buffers.buffer_of_tensor[at(t)]);
+    find_moments();
+  }
+
+  // That of the plan if none is lower; no value if there are too many offsets to look at.
+  std::optional<Bytes> peak(Bytes of_plan) {
+    best_ = of_plan;
+    offsets_.assign(size_.size(), 0);
+    place(0, 0);
+    return looks_ < kMostLooks ? std::optional(best_) : std::nullopt;
+  }
+
+ private:
+  struct Live {
+    Index buffer;
+    Bytes begin, end;
+  };
+
+  void find_moments() {
+    std::vector<Index> last(graph_.tensors().size(), -1), first(graph_.tensors().size(), 0);
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      for (const Index t : graph_.op(k).inputs) last[at(t)] = k;
+      for (const Index t : graph_.op(k).outputs) first[at(t)] = last[at(t)] = k;
+    }
+    for (const Index t : graph_.outputs()) last[at(t)] = graph_.op_count();
+    for (Index k = 0; k < graph_.op_count(); ++k) {
+      const Op& op = graph_.op(k);
+      std::vector<Live> others;
+      const auto walked = [&](Index t) {
+        const bool is_output = std::find(op.outputs.begin(), op.outputs.end(), t) != op.outputs.end();
+        const bool is_input = std::find(op.inputs.begin(), op.inputs.end(), t) != op.inputs.end();
+        return !op.ordered.empty() && (is_output || (is_input && last[at(t)] == k));
+      };
+      for (Index t = 0; t < graph_.tensor_count(); ++t)
+        if (tensor_of_[at(t)] != kNone && first[at(t)] <= k && k <= std::max<Index>(last[at(t)], 0) && !walked(t))
+          others.push_back({tensor_of_[at(t)], 0, graph_.tensor(t).bytes});
+      if (const Index b = buffers_.buffer_of_workspace[at(k)]; b != kNone) others.push_back({b, 0, op.workspace});
+      if (op.ordered.empty()) {
+        moments_.push_back(others);
+        continue;
+      }
+      const std::vector<Iteration> all = iterations_of(graph_, op);
+      // When the op begins; before iteration `now` has written if it reads first, else while it runs; and at the end.
+      for (std::size_t moment = 0; moment <= all.size() + 1; ++moment) {
+        std::vector<Live> live = others;
+        const bool begins = moment == 0;
+        const std::size_t now = begins ? 0 : moment - 1;
+        const std::size_t written_to = begins ? 0 : op.reads_first || now == all.size() ? now : now + 1;
+        for (const Index t : op.inputs) {
+          if (tensor_of_[at(t)] == kNone || last[at(t)] != k) continue;
+          const Bytes bytes = graph_.tensor(t).bytes;
+          Bytes needed = bytes;
+          for (std::size_t i = 0; i < op.inputs.size(); ++i)
+            for (std::size_t later = now; later < all.size() && op.inputs[i] == t; ++later)
+              for (Bytes b = 0; b < needed; ++b)
+                if (all[later].reads[i][at(b)]) needed = b;
+          if (begins) needed = 0;
+          live.push_back({tensor_of_[at(t)], needed, bytes});
+        }
+        for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+          const Index t = op.outputs[o];
+          if (tensor_of_[at(t)] == kNone) continue;
+          Bytes written = comes_in_turn(op, o) && now < all.size() ? 0 : graph_.tensor(t).bytes;
+          for (std::size_t before = 0; before < written_to; ++before)
+            for (Bytes b = written; b < graph_.tensor(t).bytes; ++b)
+              if (all[before].writes[o][at(b)]) written = b + 1;
+          live.push_back({tensor_of_[at(t)], 0, written});
+        }
+        moments_.push_back(std::move(live));
+      }
+    }
+    std::vector<Live> kept;
+    for (const Index t : graph_.outputs())
+      if (tensor_of_[at(t)] != kNone) kept.push_back({tensor_of_[at(t)], 0, graph_.tensor(t).bytes});
+    moments_.push_back(std::move(kept));
+    // Distances that two buffers may not have.
+    const std::size_t n = size_.size();
+    forbidden_.assign(n * n, {});
+    for (const auto& live : moments_)
+      for (const Live& a : live)
+        for (const Live& b : live)
+          if (a.buffer != b.buffer && a.begin < a.end && b.begin < b.end)
+            forbidden_[at(a.buffer) * n + at(b.buffer)].emplace_back(a.begin - b.end + 1, a.end - b.begin - 1);
+  }
+
+  void place(std::size_t b, Bytes peak) {
+    if (peak >= best_ || ++looks_ >= kMostLooks) return;
+    if (b == size_.size()) {
+      best_ = peak;
+      return;
+    }
+    for (Bytes offset = 0; std::max(peak, offset + size_[b]) < best_; ++offset) {
+      bool free = true;
+      for (std::size_t a = 0; a < b && free; ++a)
+        for (const auto& [from, to] : forbidden_[a * size_.size() + b])
+          free = free && !(from <= offset - offsets_[a] && offset - offsets_[a] <= to);
+      if (!free) continue;
+      offsets_[b] = offset;
+      place(b + 1, std::max(peak, offset + size_[b]));
+    }
+  }
+
+  const Graph& graph_;
+  const Buffers& buffers_;
+  std::vector<Bytes> size_;
+  std::vector<Index> tensor_of_;
+  std::vector<std::vector<Live>> moments_;
+  std::vector<std::vector<std::pair<Bytes, Bytes>>> forbidden_;  // of b's offset less a's
+  std::vector<Bytes> offsets_;
+  Bytes best_ = 0;
+  static constexpr int kMostLooks = 200'000;
+  int looks_ = 0;
+};
+
+std::string described(const Graph& graph, const GraphPlan* found = nullptr) {
+  std::string text;
+  const auto tensor = [&](Index t) {
+    const Tensor& of = graph.tensor(t);
+    const Index b = found == nullptr ? kNone : found->buffers.buffer_of_tensor[at(t)];
+    return " " + of.name + "[" + std::to_string((*of.shape)[0]) + "," + std::to_string((*of.shape)[1]) + "]x" +
+           std::to_string(of.bytes) + (b == kNone ? "" : "@" + std::to_string(found->plan.offsets[at(b)]));
+  };
+  for (const Op& op : graph.ops()) {
+    text += op.name + ":";
+    for (const Index t : op.inputs) text += tensor(t);
+    text += " ->";
+    for (const Index t : op.outputs) text += tensor(t);
+    text += ", workspace " + std::to_string(op.workspace) + ", ordered";
+    for (const Index l : op.ordered) text += " " + std::to_string(l);
+    text += op.reads_first ? ", reads first" : "";
+    for (const Loop& loop : op.loops) {
+      text += "\n  loop of " + std::to_string(loop.extent) + ":";
+      for (const LoopRead& r : loop.reads)
+        text += " reads " + std::to_string(r.input) + " (step " + std::to_string(r.step) + ", window " +
+                std::to_string(r.window) + ", before " + std::to_string(r.before) + ", per " + std::to_string(r.per) + ")";
+      for (const LoopWrite& w : loop.writes)
+        text += " writes " + std::to_string(w.output) + " (step " + std::to_string(w.step) + ")";
+      for (const Index o : loop.sums) text += " adds to " + std::to_string(o);
+    }
+    text += "\n";
+  }
+  for (const Index t : graph.outputs()) text += "output" + tensor(t) + "\n";
+  return text;
+}
+
+struct Counts {
+  int searched = 0, overlapping = 0, proven = 0, lower = 0, replays = 0, faults = 0;
+};
+
+void look(Random& random, Counts& counts) {
+  Case one = random_case(random);
+  const Graph graph(one.spec);
+  GraphSpec plain = one.spec;
+  for (OpSpec& op : plain.ops) op.ordered.clear(), op.reads_first = false;
+  const auto solved = [&] {
+    try {
+      return solve(graph, "auto", one.storage);
+    } catch (const InvalidPlanError&) {
+      std::cerr << described(graph);
+      throw;
+    }
+  };
+  const GraphPlan found = solved();
+  const GraphPlan apart = solve(Graph(plain), "auto", one.storage);
+  Least least(graph, found.buffers);
+  const std::optional<Bytes> searched = least.peak(found.plan.peak);
+  const Bytes best = searched.value_or(found.plan.peak);
+  CHECK(found.plan.lower_bound <= best);
+  CHECK(!found.plan.optimal || best == found.plan.peak);
+  CHECK(found.plan.peak <= apart.plan.peak);
+  CHECK(sharing_bound(graph, one.storage) <= best);
+  CHECK(order_bound(graph, one.storage).bytes <= best);
+  if (check::failures > 0)
+    std::cout << described(graph, &found) << "peak " << found.plan.peak << ", bound " << found.plan.lower_bound
+              << ", least " << best << ", plain " << apart.plan.peak << "\n";
+  counts.searched += searched ? 1 : 0;
+  counts.overlapping += found.plan.peak < apart.plan.peak ? 1 : 0;
+  counts.proven += found.plan.optimal ? 1 : 0;
+  counts.lower += best < found.plan.peak ? 1 : 0;
+
+  Memory memory(graph);
+  Addresses addresses = addresses_of(found.buffers, found.plan.offsets);
+  for (Bytes& offset : addresses.tensor)  // tensors outside are not there
+    if (addresses.region[at(&offset - addresses.tensor.data())] != kNone) offset = kNotPlaced;
+  CHECK(memory.runs(addresses));
+  for (int trial = 0; trial < 6; ++trial) {
+    Addresses moved = addresses;
+    for (Bytes& offset : moved.tensor)
+      if (offset != kNotPlaced && pick(random, 0, 2) == 0)
+        offset = std::max<Bytes>(0, offset + pick(random, -4, 4));
+    const bool good = replay(graph, moved).empty();
+    CHECK(good == memory.runs(moved));
+    if (check::failures > 0) {
+      std::cerr << described(graph, &found) << "moved:";
+      for (const Bytes offset : moved.tensor) std::cerr << " " << offset;
+      std::cerr << (good ? "; the replay finds nothing\n" : "; " + replay(graph, moved).front().message + "\n");
+      return;
+    }
+    ++counts.replays;
+    counts.faults += good ? 0 : 1;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int graphs = argc > 1 ? std::atoi(argv[1]) : 300;
+  Random random(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
+  Counts counts;
+  for (int g = 0; g < graphs && check::failures == 0; ++g) look(random, counts);
+  std::cout << graphs << " graphs: " << counts.searched << " searched through, " << counts.overlapping << " lower by overlap, " << counts.proven << " proven, "
+            << counts.lower << " above the least; " << counts.replays << " replays, " << counts.faults
+            << " with faults\n";
+  return check::finish();
+}
