@@ -37,13 +37,17 @@ class Traced(NamedTuple):
     def sizes(self, tensor: int) -> tuple[int, int]:
         return BYTES[self.case.dtypes[tensor]], BYTES[self.case.made_dtype]
 
+    def distances(self, tensor: int) -> tuple[int, int]:
+        """How many bytes behind an input the output may begin, at most 0, and at least 0: as near as is claimed."""
+        before, behind = (traces.closest(self.claim, tensor, self.sizes(tensor), direction) for direction in (-1, 1))
+        return -before, behind
+
     def lost(self) -> list[str]:
         """Runs the kernel with the output as near to each input as the claim allows, on both sides, byte by byte."""
         found = []
         for tensor in self.inputs():
             sizes, elements = self.sizes(tensor), math.prod(self.case.inputs[tensor])
-            for direction in (-1, 1):
-                at = direction * traces.closest(self.claim, tensor, sizes, direction)
+            for at in self.distances(tensor):
                 if traces.overwritten(self.log, tensor, at, sizes, elements):
                     found.append(f"input {tensor} is lost if the output begins {at} bytes behind it")
         return found
