@@ -44,7 +44,7 @@ def model_of(case: Case, offsets: Mapping[int, int], chance: Any) -> bytes:
         constants[1] = np.array(case.made[1:3])
     if case.kind in _WEIGHTED:
         dtypes[2] = {"float32": "float32", "int8": "int32", "int16": "int64"}[dtypes[0]]
-    inputs = []
+    inputs, again = [], case.kind == "QUANTIZE"
     for k, (shape, dtype) in enumerate(zip(case.inputs, dtypes, strict=True)):
         data = (
             None
@@ -56,7 +56,7 @@ def model_of(case: Case, offsets: Mapping[int, int], chance: Any) -> bytes:
         inputs.append(net.tensor(f"x{k}", *shape, data=data, kind=dtype.upper()))
         channels = case.made[-1] if case.kind in _WEIGHTED[:2] and k == 1 else 1
         axis = 3 if case.kind == "DEPTHWISE_CONV_2D" and k == 1 else 0
-        quantize(net, inputs[-1], dtype, [scale_of(case, k)] * channels, axis)
+        quantize(net, inputs[-1], dtype, [scale_of(case, k)] * channels, axis, requantized=again)
     if case.kind == "PADV2":
         inputs.append(net.tensor("value", 1, data=drawn(case.kind, dtypes[0], [1], chance), kind=dtypes[0].upper()))
         quantize(net, inputs[-1], dtypes[0], [0.5])
@@ -69,7 +69,7 @@ def model_of(case: Case, offsets: Mapping[int, int], chance: Any) -> bytes:
     net.graph.tensors[y].type = getattr(schema.TensorType, case.made_dtype.upper())
     mixed = " to ".join(dict.fromkeys((dtypes[0], case.made_dtype)))
     scale, zero = _RESULTS.get((case.kind, mixed), (32.0 if case.kind in _WEIGHTED else 0.5, 0))
-    quantize(net, y, case.made_dtype, [scale], zero=zero)
+    quantize(net, y, case.made_dtype, [scale], zero=zero, requantized=again)
     net.graph.inputs, net.graph.outputs = [inputs[k] for k in sorted(offsets) if k >= 0], [y]
     places = {inputs[k] if k >= 0 else y: at for k, at in offsets.items()}
     entry = schema.MetadataT()
@@ -91,8 +91,13 @@ def scale_of(case: Case, position: int) -> float:
     return 0.25 if case.kind in _WEIGHTED and position == 2 else 0.5
 
 
-def quantize(net: Any, tensor: int, dtype: str, scale: list[float], axis: int = 0, zero: int = 0) -> None:
-    if dtype in ("float32", "bool") or (dtype == "int32" and net.graph.tensors[tensor].name in ("x0", "x1", "y")):
+def quantize(
+    net: Any, tensor: int, dtype: str, scale: list[float], axis: int = 0, zero: int = 0, requantized: bool = False
+) -> None:
+    """Plain `int32` has no scale, but for biases and what is quantized again."""
+    if dtype in ("float32", "bool") or (
+        dtype == "int32" and not requantized and net.graph.tensors[tensor].name != "x2"
+    ):
         return
     found = make()["schema"].QuantizationParametersT()
     found.scale, found.zeroPoint, found.quantizedDimension = scale, [zero] * len(scale), axis

@@ -243,32 +243,32 @@ def one_by_one(case: Case) -> Log:
 
 
 def pairs(case: Case) -> Log:
-    """Of two inputs of other shapes: an input that is repeated along all of the innermost loop is read before it."""
-    rank, made = len(case.made), case.made
-    shapes = [[*[1] * (rank - len(shape)), *shape] for shape in case.inputs[:2]]
-    steps = [[0 if one == 1 else step for one, step in zip(shape, steps_of(shape), strict=True)] for shape in shapes]
-    inner = rank
-    while inner > 0 and all(along(step, made, inner - 1, rank) for step in steps):
-        inner -= 1
-    once = [tensor for tensor in (0, 1) if inner < rank and not any(steps[tensor][a] for a in range(inner, rank))]
-    log, count = Log(), math.prod(made[inner:])
-    for row, index in enumerate(itertools.product(*map(range, made[:inner]))):
-        bases = [element(index, step[:inner]) for step in steps]
+    """Of two inputs, one of which may be repeated. What is repeated along all of the innermost loop is read before it.
+
+    Axes are one loop where both inputs go on, or are repeated, as along the axes behind.
+    """
+    loops: list[list[int]] = []  # how often, and how far each input goes on; the innermost first
+    ranked = [[*[1] * (len(case.made) - len(shape)), *shape] for shape in case.inputs[:2]]
+    for axis in reversed(range(len(case.made))):
+        size = case.made[axis]
+        steps = [0 if shape[axis] == 1 != size else math.prod(shape[axis + 1 :]) for shape in ranked]
+        if loops and (size == 1 or all((a == 0) == (b == 0) for a, b in zip(steps, loops[-1][1:], strict=True))):
+            loops[-1][0] *= size
+        else:
+            loops.append([size, *steps])
+    (count, *inner), log = loops[0] if loops else [1, 1, 1], Log()
+    plain = case.kind == "PRELU" and case.dtypes[0] == "float32"
+    once = [] if plain else [tensor for tensor in (0, 1) if inner[tensor] == 0]
+    outer = loops[1:][::-1]
+    for row, index in enumerate(itertools.product(*(range(loop[0]) for loop in outer))):
+        bases = [element(index, [loop[1 + tensor] for loop in outer]) for tensor in (0, 1)]
         for tensor in once:
             reads(log, tensor, bases[tensor])
         for k in range(count):
-            for tensor in (0, 1):
-                if tensor not in once:
-                    reads(log, tensor, bases[tensor] + k)
+            for tensor in {0, 1} - {*once}:
+                reads(log, tensor, bases[tensor] + k * inner[tensor])
             reads(log, OUTPUT, row * count + k)
     return log
-
-
-def along(steps: Sequence[int], made: Sequence[int], axis: int, rank: int) -> bool:
-    """Whether an axis and all behind it are one loop for an input: its elements follow one another, or it has one."""
-    sizes = [(made[a], steps[a]) for a in range(axis, rank) if made[a] > 1]
-    whole = [(math.prod(size for size, _ in sizes[k + 1 :]), step) for k, (_, step) in enumerate(sizes)]
-    return all(step == 0 for _, step in whole) or all(step == count for count, step in whole)
 
 
 _BINARY = "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE LOGICAL_AND LOGICAL_OR PRELU"
