@@ -107,7 +107,10 @@ def in_order(loops: Sequence[Loop], known: Ordered) -> dict[str, Any]:
 
 
 class _Entry(NamedTuple):
-    """`axes` of how many the output has are in order; `finishes`: no element is written before all is read for it."""
+    """`axes`: of the rank of the output, how many of its first axes the kernel goes through in order.
+
+    `finishes`: it reads all for an element of the output, writes it, and only then reads for the next.
+    """
 
     dtypes: tuple[str, ...]
     axes: Callable[[int], int]
@@ -168,13 +171,12 @@ def _rows_of_products(op: Operator) -> Claim | None:
 
 # The table
 
-_REFERENCE, _INTEGER = (
-    "tensorflow/lite/kernels/internal/reference/",
-    "tensorflow/lite/kernels/internal/reference/integer_ops/",
-)
+_REFERENCE = "tensorflow/lite/kernels/internal/reference/"
+_INTEGER = f"{_REFERENCE}integer_ops/"
 _MICRO = "tensorflow/lite/micro/kernels/"
 _IMAGE = "batch, rows, columns"
 _WEIGHTED = ("float32 float32 -> float32", "int8 int8 -> int8", "int8 int4 -> int8", "int16 int8 -> int16")
+_REPEATED = "An input that is broadcast is read again and again, and stays to the end of the loops that repeat it."
 _WINDOWS = "It makes a pixel channel by channel, and reads the window of the pixel again for each channel."
 
 
@@ -201,8 +203,7 @@ def _elements(dtypes: tuple[str, ...], source: str, note: str = "", most_axes: i
 
 def _pairs(dtypes: str, source: str) -> _Entry:
     broadcast = "BroadcastBinaryOpSimple of broadcast_loop.h"
-    note = "A shorter input is broadcast. It is read again and again, and stays to the end of the loops that repeat it."
-    return _elements(_alike(dtypes, 2), f"{source}; for other shapes, {broadcast}", note)
+    return _elements(_alike(dtypes, 2), f"{source}; for other shapes, {broadcast}", _REPEATED)
 
 
 _FLOAT_ONLY = {
@@ -213,7 +214,7 @@ _FLOAT_ONLY = {
 _TABLE: Mapping[str, _Entry] = {
     "CONV_2D": _pixels(_WEIGHTED, f"{_INTEGER}conv.h: ConvPerChannel; for floats, {_REFERENCE}conv.h: Conv"),
     "DEPTHWISE_CONV_2D": _pixels(
-        tuple(row for row in _WEIGHTED),
+        _WEIGHTED,
         f"{_INTEGER}depthwise_conv.h: DepthwiseConvPerChannel; for floats, {_REFERENCE}depthwiseconv_float.h",
     ),
     **{
@@ -290,6 +291,7 @@ _TABLE: Mapping[str, _Entry] = {
     "PRELU": _elements(
         ("float32 float32 -> float32", "int8 int8 -> int8", "int16 int8 -> int16"),
         f"{_MICRO}prelu_common.cc: BroadcastPrelu4DSlowFloat; for integers, {_REFERENCE}prelu.h: BroadcastPrelu4DSlow",
+        _REPEATED,
         most_axes=4,
     ),
     "RELU": _elements(_alike("float32 int8 int16"), f"{_MICRO}activations.h: ReluQuantized; for floats, ReluFloat"),
@@ -304,24 +306,22 @@ _TABLE: Mapping[str, _Entry] = {
     "LOGICAL_NOT": _elements(_alike("bool"), f"{_MICRO}elementwise.cc: EvalImpl"),
     **{kind: _elements(_alike("float32"), source) for kind, source in _FLOAT_ONLY.items()},
 }
+_FILLS = "It fills the output before it reads."
 _WHOLE: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("MEAN", "SUM"),
-        (f"{_REFERENCE}reduce.h: Mean, QuantizedMeanOrSum, ReduceGeneric", "It fills the output before it reads."),
+    "MEAN": (
+        f"{_REFERENCE}reduce.h: Mean, QuantizedMeanOrSum",
+        f"{_FILLS} A mean of floats over rows and columns may read a channel of all of them before it goes on.",
     ),
-    **dict.fromkeys(
-        ("REDUCE_MAX", "REDUCE_MIN"), (f"{_REFERENCE}reduce.h: ReduceGeneric", "It fills the output before it reads.")
-    ),
+    "SUM": (f"{_REFERENCE}reduce.h: ReduceGeneric, QuantizedMeanOrSum", _FILLS),
+    **dict.fromkeys(("REDUCE_MAX", "REDUCE_MIN"), (f"{_REFERENCE}reduce.h: ReduceGeneric", _FILLS)),
     "TRANSPOSE_CONV": (
         f"{_REFERENCE}transpose_conv.h, {_INTEGER}transpose_conv.h: TransposeConv",
-        "It adds each pixel of the input to all pixels that it reaches; integers in scratch, floats in the output.",
+        "It adds each pixel of the input to all pixels that it reaches: floats in the output, integers in scratch.",
     ),
     "RESHAPE": (
         f"{_MICRO}reshape.cc: EvalReshapeReference",
-        "It copies all by one memcpy, or nothing if the output lies exactly on the input, which memplan uses anyway.",
+        "It copies all by one memcpy, or nothing where the output lies exactly on the input, as memplan plans it.",
     ),
-    **{
-        kind: (f"{_MICRO}{kind.lower()}.cc", "It copies all by one memcpy, to its own place too.")
-        for kind in ("SQUEEZE", "EXPAND_DIMS")
-    },
+    "SQUEEZE": (f"{_MICRO}squeeze.cc: SqueezeEval", "It copies all by one memcpy, onto itself too."),
+    "EXPAND_DIMS": (f"{_MICRO}expand_dims.cc: memCopyN", "It copies element by element, onto itself too."),
 }
