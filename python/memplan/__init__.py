@@ -38,6 +38,7 @@ from .importers import Network
 from .importers.csv import read_problem
 from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
+from .importers.tflite_micro import Kernel, kernels
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .methods.planning import plan_many
@@ -50,7 +51,7 @@ from .plans.failing import InfeasibleError
 from .plans.fragmentation import Fragmentation, PoolUse
 from .plans.pools import PlannedPool, PlannedPools, Pool
 from .plans.ranged import AtSize, Ranged
-from .plans.slots import Sharing, Slot
+from .plans.slots import Overlap, Sharing, Slot
 from .plans.tensors import Tensors
 from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
@@ -80,6 +81,7 @@ __all__ = [
     "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
+    "Kernel",
     "Largest",
     "MethodsPlan",
     "MissingDependencyError",
@@ -91,6 +93,7 @@ __all__ = [
     "OrderBoundError",
     "OrderInfo",
     "OrderProgress",
+    "Overlap",
     "Parameter",
     "Pareto",
     "ParetoPoint",
@@ -128,6 +131,7 @@ __all__ = [
     "estimate",
     "fit",
     "heaviest_clique",
+    "kernels",
     "largest",
     "obstruction",
     "order_bound",

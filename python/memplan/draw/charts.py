@@ -144,7 +144,8 @@ def load_chart(plan: PlanRecord, axes: Axes, name: str) -> dict[str, Any]:
     from bokeh.plotting import figure
 
     step, load = plan.problem.load_curve()
-    ops = [printable(op.name) for op in plan.graph.ops] if plan.graph is not None else []
+    names = [printable(op.name) for op in plan.graph.ops] if plan.graph is not None else []
+    ops = [names[plan.steps.op_at(step)] for step in range(plan.steps.end)] if names else []
     curve = ColumnDataSource({"step": small(step), "load": load.astype(float), "none": np.zeros(len(step), np.uint8)})
     chart = figure(
         name=name, tools="pan", x_range=axes.steps, y_range=axes.bytes, toolbar_location=None, **_frame(axes)

@@ -12,7 +12,7 @@ from ..inplace_ops import INPLACE_OPS, matches, with_inplace
 from ..options.records import Sharing
 from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, may_be_over_inputs
-from .orders import load_at
+from .orders import load_during
 
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
 _MOST_PAIRS = 24  # of changes that are tried
@@ -46,7 +46,7 @@ class Advice:
 _Change = tuple[str, tuple[str, ...]]  # kind and names, as of an Advice
 
 
-def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: int, step: int) -> list[Advice]:
+def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: int, op: int) -> list[Advice]:
     """Changes of what `memplan.plan` is asked for, found by trying them: those that lower the load.
 
     Each change is tried alone. Where all of them together do better than the best of these, two are tried at a time.
@@ -60,7 +60,7 @@ def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: in
     ways = [(change,) for change in changes if trial.load((change,)) < most]
     best = min(map(trial.load, ways), default=most)
     pair = _best_pair(trial, changes, best, _MOST_WORK // max(len(dataflow.ops), 1))
-    return [_advice(trial, way, load, step) for way in (*ways, *filter(None, [pair]))]
+    return [_advice(trial, way, load, op) for way in (*ways, *filter(None, [pair]))]
 
 
 class _Trial:
@@ -72,12 +72,12 @@ class _Trial:
 
     def load(self, changes: tuple[_Change, ...]) -> int:
         if changes not in self._loads:
-            self._loads[changes] = self.problem(changes).load
+            self._loads[changes] = self.buffers(changes).problem.load
         return self._loads[changes]
 
-    def problem(self, changes: tuple[_Change, ...]) -> _core.Problem:
+    def buffers(self, changes: tuple[_Change, ...]) -> _core.Buffers:
         graph, asked = self.with_changes(changes)
-        return _core.buffers_of(graph, asked).problem
+        return _core.buffers_of(graph, asked)
 
     def with_changes(self, changes: tuple[_Change, ...]) -> tuple[_core.Graph, _core.StorageOptions]:
         """The graph and the options with changes made in turn."""
@@ -144,13 +144,13 @@ def _best_pair(trial: _Trial, changes: list[_Change], best: int, budget: int) ->
     return found
 
 
-def _advice(trial: _Trial, way: tuple[_Change, ...], load: int, step: int) -> Advice:
+def _advice(trial: _Trial, way: tuple[_Change, ...], load: int, op: int) -> Advice:
     """One or two changes as an advice, with the fewest donations that do."""
     if _DONATE in way:
         way = (*way[:-1], ("donate", _fewest(trial, way[:-1], trial.load(way))))
-    problem = trial.problem(way)
+    buffers = trial.buffers(way)
     (kind, names), also = way[-1], way[0] if len(way) > 1 else None
-    return Advice(kind, names, problem.load, load - load_at(problem, step), also)
+    return Advice(kind, names, buffers.problem.load, load - load_during(buffers, op), also)
 
 
 def _listed(dataflow: Dataflow) -> list[str]:

@@ -44,7 +44,7 @@ def alive_at(problem: _core.Problem, dataflow: Dataflow | None, rows: Ints, step
     for buffer, used in spans.items():
         if dataflow is None:
             found.append(_buffer(problem, buffer, used, peak, ""))
-        elif buffer in dataflow.op_of_workspace:
+        elif buffer in dataflow.step_of_workspace:
             found.append(_workspace(dataflow, buffer, used, peak))
         else:
             found += _tensors(dataflow, buffer, used, step, peak)
@@ -58,10 +58,10 @@ def _buffer(problem: _core.Problem, buffer: int, used: list[Span], peak: int, wh
 
 
 def _workspace(dataflow: Dataflow, buffer: int, used: list[Span], peak: int) -> Alive:
-    step, size = dataflow.op_of_workspace[buffer], length(used)
-    op = dataflow.ops[step]
+    step, size = dataflow.step_of_workspace[buffer], length(used)
+    op, after = dataflow.op_at(step), dataflow.steps.of(dataflow.steps.op_at(step))[1]
     name = dataflow.problem.name(buffer)
-    return Alive(name, size, size / peak, step, step + 1, "workspace", op.name, op.type)
+    return Alive(name, size, size / peak, step, after, "workspace", op.name, op.type)
 
 
 def _tensors(dataflow: Dataflow, buffer: int, used: list[Span], step: int, peak: int) -> list[Alive]:
@@ -90,12 +90,12 @@ def _value(dataflow: Dataflow, value: int, shown: list[int], size: int, peak: in
     if last in dataflow.kept:
         why = "weight" if dataflow.tensors[last].kind == "weight" else "graph output"
     elif (step := dataflow.last_read(last)) >= 0:
-        reader = dataflow.ops[step].name
+        reader = dataflow.op_at(step).name
         why = f"read by {reader}"
     else:
         why = "nothing reads it"
     via = dataflow.tensors[last].name if last != value else ""
-    op = dataflow.ops[maker] if maker >= 0 else None
+    op = dataflow.op_at(maker) if maker >= 0 else None
     shape = None if tensor.shape is None else tuple(tensor.shape)
     made = (op.name, op.type) if op is not None else ("", tensor.kind)
     return Alive(tensor.name, size, size / peak, born, dies, why, *made, reader, via, shape, tensor.dtype)

@@ -223,8 +223,9 @@ class Scene:
     def moment(self, k: int) -> Moment:
         """A place on the staircase, and the op that runs there."""
         at = int(self.step[k])
-        ops = [] if self.dataflow is None else self.dataflow.ops[at : at + 1]
-        return Moment(at, int(self.load[k]), *((ops[0].name, ops[0].type) if ops else ()))
+        runs = self.dataflow is not None and at < self.dataflow.steps.end
+        op = self.dataflow.op_at(at) if self.dataflow is not None and runs else None
+        return Moment(at, int(self.load[k]), *((op.name, op.type) if op is not None else ()))
 
     def alive(self, k: int) -> tuple[Alive, ...]:
         """What is in use at a place on the staircase."""
@@ -255,11 +256,12 @@ def explain(plan: PlanRecord) -> Explanation:
     blocked = _blocked(dataflow, step, load)
     idle, advice = idle_at(plan.problem, dataflow, rows, load_step.step)
     if dataflow is not None:
-        advice += options_to_change(dataflow, blocked, plan.load, load_step.step)
+        advice += options_to_change(dataflow, blocked, plan.load, dataflow.steps.op_at(load_step.step))
     orders = None
-    if dataflow is not None and dataflow.storage is not None and load_step.step < len(dataflow.ops):
-        orders = orders_of(dataflow.graph, dataflow.storage, load_step.step)
-        advice += in_pieces(dataflow.graph, dataflow.storage, plan.load, load_step.step)
+    if dataflow is not None and dataflow.storage is not None and load_step.step < dataflow.steps.end:
+        op = dataflow.steps.op_at(load_step.step)
+        orders = orders_of(dataflow.graph, dataflow.storage, op)
+        advice += in_pieces(dataflow.graph, dataflow.storage, plan.load, op)
     if orders is not None and orders.load < plan.load and orders.found_by != "given":
         advice.append(Advice("order", (), orders.load, plan.load - orders.at_op))
     return Explanation(
@@ -303,4 +305,5 @@ def _blocked(dataflow: Dataflow | None, step: Ints, load: Ints) -> list[Blocked]
         return []
     pieces = np.flatnonzero(load == load.max()).tolist()
     steps = [s for k in pieces for s in range(int(step[k]), int(step[k + 1]))][:_MOST_STEPS]
-    return [blocked for s in steps if s < len(dataflow.ops) for blocked in blocked_at(dataflow, s)]
+    ops = dict.fromkeys(dataflow.steps.op_at(s) for s in steps if s < dataflow.steps.end)
+    return [blocked for k in ops for blocked in blocked_at(dataflow, dataflow.steps.of(k)[0])]

@@ -161,8 +161,8 @@ def _needs(dataflow: Dataflow, window: _Window) -> list[int] | None:
     step = dataflow.maker[window.tensor] if window.tensor >= 0 else -1
     if step < 0 or window.last >= dataflow.end:
         return None
-    op = dataflow.ops[step]
-    if op.overwrites or dataflow.again[step] != "same":
+    op = dataflow.op_at(step)
+    if op.overwrites or dataflow.again_at(step) != "same":
         return None
     needs = [dataflow.index[name] for name in op.inputs]
     changed = any(dataflow.mutated.get(dataflow.root[t], -1) >= step for t in (window.tensor, *needs))
@@ -183,7 +183,7 @@ def _while_recomputing(dataflow: Dataflow, rows: Ints, windows: Sequence[_Window
 
 def _beside(dataflow: Dataflow, window: _Window) -> int:
     """What the op of an idle tensor needs beside it: its other outputs and its workspace."""
-    op = dataflow.ops[dataflow.maker[window.tensor]]
+    op = dataflow.op_at(dataflow.maker[window.tensor])
     others = set(op.outputs) - {dataflow.tensors[window.tensor].name}
     return op.workspace + sum(dataflow.tensors[dataflow.index[name]].bytes for name in others)
 

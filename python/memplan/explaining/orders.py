@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .. import _core
+from ..plans.steps import Steps
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ class Orders:
     made: int = 0
 
 
-def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> Orders | None:
+def orders_of(graph: _core.Graph, storage: _core.StorageOptions, op_at_load: int) -> Orders | None:
     """The best order that is found, and the bound with its witness; None if ops are on several streams.
 
-    The work is counted, as that of ``plan(order="best")``. `step` is where the load of the plan is highest.
+    The work is counted, as that of ``plan(order="best")``. `op_at_load` runs where the load of the plan is highest.
     """
     best = _core.order_of(graph, "best", storage)
     if best.interrupted:
@@ -78,8 +79,8 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
     bound, ops, needs = _core.order_bound(ordered, storage)
     if not needs:
         return None
-    problem = _core.buffers_of(ordered, storage).problem
-    at_op = load_at(problem, best.ops.index(step))
+    buffers = _core.buffers_of(ordered, storage)
+    problem, at_op = buffers.problem, load_during(buffers, best.ops.index(op_at_load))
     if best.bound > bound:
         return Orders(problem.load, best.found_by, best.bound, at_op, searched=True)
     names = tuple(ordered.ops[k].name for k in ops)
@@ -93,10 +94,14 @@ def orders_of(graph: _core.Graph, storage: _core.StorageOptions, step: int) -> O
     return replace(named, alive=_alive(ordered, alive), made=need - sum(size for _, size, _ in alive))
 
 
-def load_at(problem: _core.Problem, step: int) -> int:
-    """The bytes in use at a step."""
-    steps, load = problem.load_curve()
-    return int(load[np.searchsorted(steps, step, side="right") - 1]) if len(steps) else 0
+def load_during(buffers: _core.Buffers, op: int) -> int:
+    """The most bytes in use while an op runs."""
+    first, last = Steps(op + 1, buffers.begin_of_op).of(op)
+    steps, load = buffers.problem.load_curve()
+    if len(steps) == 0:
+        return 0
+    low, high = np.searchsorted(steps, [first, last - 1], side="right") - 1
+    return int(load[low : high + 1].max())
 
 
 def _alive(graph: _core.Graph, alive: Iterable[tuple[int, int, bool]]) -> tuple[Needed, ...]:

@@ -8,7 +8,7 @@ from .. import _core
 from ..errors import UnsupportedError
 from ..plans.costs import costs_of
 from .advice import Advice
-from .orders import load_at
+from .orders import load_during
 
 _WORK = 100_000  # ops of graphs that the search looks at
 
@@ -24,12 +24,12 @@ def found_split(graph: _core.Graph, storage: _core.StorageOptions, load: int) ->
     return found if found.load < load else None
 
 
-def in_pieces(graph: _core.Graph, storage: _core.StorageOptions, load: int, step: int) -> list[Advice]:
-    """The split, and what it takes away while the op of a step runs."""
+def in_pieces(graph: _core.Graph, storage: _core.StorageOptions, load: int, op: int) -> list[Advice]:
+    """The split, and what it takes away while an op runs."""
     found = found_split(graph, storage, load)
     if found is None:
         return []
-    problem = _core.buffers_of(found.graph, storage).problem
-    left = max(load_at(problem, k) for k, piece in enumerate(found.pieces) if piece.of == step)
+    buffers = _core.buffers_of(found.graph, storage)
+    left = max(load_during(buffers, k) for k, piece in enumerate(found.pieces) if piece.of == op)
     names = tuple(name for change in found.changes for name in change.tensors)
     return [Advice("split", names, found.load, load - left)]

@@ -91,9 +91,14 @@ def _tensors(plan: PlanRecord, prefix: str, stems: Iterator[str]) -> Iterator[st
     """A block per tensor, and what the compiler checks of it."""
     arena = f"{prefix}_ARENA"
     whole = {(slot.offset, slot.bytes): slot.alignment for slot in plan}
+    over: dict[str, list[str]] = {}
+    for one in plan.overlaps:
+        names = f'"{printable(one.input)}", which "{printable(one.op)}" still reads while it writes'
+        over.setdefault(one.output, []).append(f"// It lies over {one.bytes} bytes of {names}.")
     for name, stem in zip(plan.tensors.names, stems, strict=True):
         slot, macro = plan.tensors[name], f"{prefix}_{stem}"
         yield f'\n// "{printable(name)}", steps [{slot.first}, {slot.last})'
+        yield from over.get(name, ())
         yield f"#define {macro}_OFFSET {slot.offset}U"
         yield f"#define {macro}_BYTES {slot.bytes}U"
         inside = f"{macro}_BYTES <= {arena}_BYTES && {macro}_OFFSET <= {arena}_BYTES - {macro}_BYTES"

@@ -70,9 +70,10 @@ def _ops(plan: PlanRecord) -> Iterator[Event]:
     rows = {stream: first_row + k for k, stream in enumerate(sorted({op.stream for op in ops}))}
     for stream, row in rows.items():
         yield from _row(_OPS, row, f"stream {stream}")
-    for step, op in enumerate(ops):
+    for k, op in enumerate(ops):
+        step, end = plan.steps.of(k)
         args = {"step": step, "type": op.type, "inputs": op.inputs, "outputs": op.outputs, "workspace": op.workspace}
-        yield _complete(_OPS, rows[op.stream], op.name, op.type or "op", (step, 1), args)
+        yield _complete(_OPS, rows[op.stream], op.name, op.type or "op", (step, end - step), args)
 
 
 def _complete(process: int, row: int, name: str, kind: str, time: tuple[int, int], args: dict[str, Any]) -> Event:

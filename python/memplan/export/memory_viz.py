@@ -71,7 +71,8 @@ def _allocations(plan: PlanRecord) -> list[_Allocation]:
 
 def _frames(plan: PlanRecord) -> list[Frames]:
     """Per buffer, the innermost first: the buffer with its position as line, then the op with its step."""
-    step = {op.name: k for k, op in enumerate(plan.graph.ops)} if plan.graph is not None else {}
+    ops = plan.graph.ops if plan.graph is not None else []
+    step = {op.name: plan.steps.of(k)[0] for k, op in enumerate(ops)}
     frames = []
     for b, (slot, info) in enumerate(zip(plan, buffer_infos(plan), strict=True)):
         what = f"{slot.bytes} bytes at {slot.offset} in steps {slot.first} to {slot.last - 1}"

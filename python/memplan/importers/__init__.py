@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from ..inplace_ops import check_types, with_inplace
+from ..ops import without_overlap
 from ..options.records import Reading
 from ..options.source import Source
-from ..ops import without_overlap
 from ..options.taking import request
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict

@@ -49,8 +49,8 @@ def buffer_infos(plan: PlanRecord) -> list[BufferInfo]:
         returned = set(plan.graph.outputs)
         for buffer, members in dataflow.tensors_of_buffer.items():
             infos[buffer] = _info(dataflow, members, returned, tuple(tenants.get(buffer, ())))
-        for buffer, step in dataflow.op_of_workspace.items():
-            op = dataflow.ops[step]
+        for buffer, step in dataflow.step_of_workspace.items():
+            op = dataflow.op_at(step)
             infos[buffer] = BufferInfo("workspace", writer=op, reader=op)
     return infos
 
@@ -75,8 +75,8 @@ def _info(dataflow: Dataflow, members: Sequence[int], returned: set[str], tenant
         min(kinds, key=_OUTWEIGHS.index),
         owner.dtype,
         None if owner.shape is None else tuple(owner.shape),
-        dataflow.ops[first] if first >= 0 else None,
-        dataflow.ops[last] if last >= 0 else None,
+        dataflow.op_at(first) if first >= 0 else None,
+        dataflow.op_at(last) if last >= 0 else None,
         any(t.name in returned for t in tensors),
         tuple(t.name for t in tensors),
         tenants,

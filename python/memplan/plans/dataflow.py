@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Dataflow:
-    """Tensors are positions in the graph, ops their steps."""
+    """Tensors are positions in the graph. Ops are steps: the first of those in which they run."""
 
     def __init__(self, plan: PlanRecord) -> None:
         assert plan.graph is not None
@@ -22,7 +22,8 @@ class Dataflow:
         self.graph, self.problem, self.storage = plan.graph, plan.problem, plan.storage
         self.ops: list[_core.Op] = plan.graph.ops
         self.tensors: list[_core.Tensor] = plan.graph.tensors
-        self.end = max(len(self.ops), 1)
+        self.steps = plan.steps
+        self.end = max(self.steps.end, 1)
         self.index = {tensor.name: t for t, tensor in enumerate(self.tensors)}
         self.kept = {self.index[name] for name in plan.graph.outputs}  # for the caller
         self.kept |= {t for t, tensor in enumerate(self.tensors) if tensor.kind == "weight"}
@@ -30,11 +31,13 @@ class Dataflow:
         self.root: list[int] = plan.buffers.root_of_tensor.tolist()
         self.offset: list[int] = plan.buffers.offset_in_buffer.tolist()
         self.donated = set(plan.buffers.donated)
-        self.op_of_workspace = {b: k for k, b in enumerate(plan.buffers.buffer_of_workspace.tolist()) if b >= 0}
+        workspaces = enumerate(plan.buffers.buffer_of_workspace.tolist())
+        self.step_of_workspace = {b: self.steps.of(k)[0] for k, b in workspaces if b >= 0}
         self.shared = plan.buffers.shared
         self.maker = [-1] * len(self.tensors)  # the step that writes it; -1 for what is given
         self.uses: list[list[int]] = [[] for _ in self.tensors]  # steps that read or write it, ascending
-        for step, op in enumerate(self.ops):
+        for k, op in enumerate(self.ops):
+            step = self.steps.of(k)[0]
             for name in dict.fromkeys((*op.inputs, *op.outputs)):
                 self.uses[self.index[name]].append(step)
             for name in op.outputs:
@@ -43,22 +46,32 @@ class Dataflow:
     @cached_property
     def lives(self) -> list[tuple[int, int]]:
         """The steps [first, last) of each tensor, from its write to its last read."""
-        return _core.lives_of(self.graph)
+        return self.steps.lives(_core.lives_of(self.graph))
 
     @cached_property
-    def order(self) -> _core.HappensBefore:
-        """Which ops have ended when others begin."""
+    def _order(self) -> _core.HappensBefore:
         return _core.HappensBefore(self.graph)
 
     @cached_property
-    def again(self) -> list[str]:
-        """What it does to run each op again: "same", "changes" or "never"."""
+    def _again(self) -> list[str]:
         return _core.again_of(self.graph)
+
+    def op_at(self, step: int) -> _core.Op:
+        """The op that runs at a step."""
+        return self.ops[self.steps.op_at(step)]
+
+    def before(self, one: int, other: int) -> bool:
+        """Whether the op of one step has ended when that of another begins."""
+        return self._order.before(self.steps.op_at(one), self.steps.op_at(other))
+
+    def again_at(self, step: int) -> str:
+        """What it does to run the op of a step again: "same", "changes" or "never"."""
+        return self._again[self.steps.op_at(step)]
 
     @cached_property
     def mutated(self) -> dict[int, int]:
         """Per root, the last step at which an op may have changed what lies in its bytes."""
-        changed = ((step, op) for step, op in enumerate(self.ops) if _mutates(op.type))
+        changed = ((self.steps.of(k)[0], op) for k, op in enumerate(self.ops) if _mutates(op.type))
         return {self.root[self.index[name]]: step for step, op in changed for name in (*op.inputs, *op.outputs)}
 
     @cached_property
@@ -94,7 +107,7 @@ class Dataflow:
 
     def type_of(self, tensor: int) -> str:
         """The type of the op that writes a tensor; "" where there is none."""
-        return self.ops[self.maker[tensor]].type if self.maker[tensor] >= 0 else ""
+        return self.op_at(self.maker[tensor]).type if self.maker[tensor] >= 0 else ""
 
     def idle(self, buffer: int, step: int) -> tuple[int, int] | None:
         """The steps [first, last) around a step in which no op uses what lies in a buffer; None where one does.
@@ -103,12 +116,15 @@ class Dataflow:
         """
         members = self.tensors_of_buffer.get(buffer, [])
         steps = sorted({use for t in members for use in self.uses[t]} | {-1} & {self.maker[t] for t in members})
-        before, after = bisect_right(steps, step), bisect_left(steps, step)
+        at = self.steps.of(self.steps.op_at(step))[0] if 0 <= step < self.steps.end else step
+        before, after = bisect_right(steps, at), bisect_left(steps, at)
         if before != after or before == 0:
             return None
+        last = steps[before - 1]
+        used_until = self.steps.of(self.steps.op_at(last))[1] if last >= 0 else 0
         if after < len(steps):
-            return steps[before - 1] + 1, steps[after]
-        return (steps[-1] + 1, self.end) if any(t in self.kept for t in members) else None
+            return used_until, steps[after]
+        return (used_until, self.end) if any(t in self.kept for t in members) else None
 
 
 def _mutates(type: str) -> bool:

@@ -43,7 +43,7 @@ class Blocked:
 
 def blocked_at(dataflow: Dataflow, step: int) -> list[Blocked]:
     """The placed outputs of an op that have bytes of their own, those with most bytes first."""
-    op = dataflow.ops[step]
+    op = dataflow.op_at(step)
     roots = {dataflow.root[dataflow.index[name]] for name in op.inputs}
     found = []
     for name in op.outputs:
@@ -66,7 +66,7 @@ def rules_of(dataflow: Dataflow, step: int, output: int, source: int) -> list[st
 
 def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[tuple[str, str]]:
     """The rules that keep an output out of the bytes of an input, and how each applies; the first says it best."""
-    op, root = dataflow.ops[step], dataflow.root[source]
+    op, root = dataflow.op_at(step), dataflow.root[source]
     name, kind = dataflow.tensors[source].name, dataflow.tensors[root].kind
     relations = [offset for out, inp, offset in op.inplace if (out, inp) == (dataflow.tensors[output].name, name)]
     offset, size = next(iter(relations), 0), dataflow.tensors[output].bytes
@@ -79,13 +79,11 @@ def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[
     for t in others:
         if t in dataflow.kept:
             yield "kept", f"{_as(dataflow, source, t)} is a graph output"
-    uses = [
-        (use, t) for t in others for use in dataflow.uses[t] if not (use == step or dataflow.order.before(use, step))
-    ]
+    uses = [(use, t) for t in others for use in dataflow.uses[t] if not (use == step or dataflow.before(use, step))]
     if uses:
         use, t = max(uses)
         how = "is" if use > step else "may still be"
-        yield "read later", f"{_as(dataflow, source, t)} {how} read by {dataflow.ops[use].name}"
+        yield "read later", f"{_as(dataflow, source, t)} {how} read by {dataflow.op_at(use).name}"
     in_the_way = [t for t in others if t != source and _in_the_way(dataflow, step, t, output, begin)]
     if in_the_way:
         yield "harmful", f"the op also uses {dataflow.tensors[in_the_way[0]].name}, which has bytes of {name}"
@@ -114,7 +112,7 @@ def _in_the_way(dataflow: Dataflow, step: int, other: int, output: int, begin: i
         return step in dataflow.uses[other]
     names = dataflow.tensors[output].name, dataflow.tensors[other].name
     first = dataflow.span(other)[0]
-    return not any((out, inp) == names and first + offset == begin for out, inp, offset in dataflow.ops[step].inplace)
+    return not any((out, inp) == names and first + offset == begin for out, inp, offset in dataflow.op_at(step).inplace)
 
 
 def _as(dataflow: Dataflow, source: int, other: int) -> str:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,8 @@ from .failing import LISTED, invalid_plan
 from .pools import PlannedPools
 from .pricing import Pricing
 from .ranged import Ranged
-from .slots import Sharing, Slot, Slots
+from .slots import Overlap, Sharing, Slot, Slots
+from .steps import Steps
 
 if TYPE_CHECKING:
     from .tensors import Tensors
@@ -235,6 +237,13 @@ class PlanRecord:
             raise KeyboardInterrupt
         return max(bound, _core.beside_reserved(self.graph, found.bound))
 
+    @cached_property
+    def steps(self) -> Steps:
+        """When the ops of a graph run: op k at step k, unless outputs may lie over inputs that are still being read."""
+        if self.graph is None or self.buffers is None:
+            return Steps(len(self.order))
+        return Steps(len(self.graph.ops), self.buffers.begin_of_op)
+
     @property
     def order_optimal(self) -> bool:
         """Whether it is proven that no plan of the graph peaks lower, in any order of its ops."""
@@ -269,6 +278,23 @@ class PlanRecord:
             Sharing(how, ops[op].name, tensors[output].name, tensors[source].name, offset)
             for how, op, output, source, offset in self.buffers.shared
         )
+
+    @cached_property
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """The outputs that lie over inputs which their op is still reading, op by op; see the option `overlap`."""
+        if self.graph is None or self.buffers is None:
+            return ()
+        buffers, found = self.buffers.buffer_of_tensor.tolist(), list[Overlap]()
+        for op in self.graph.ops:
+            for output, source in product(op.outputs, dict.fromkeys(op.inputs)) if op.ordered else ():
+                placed = [buffers[t] for name in (output, source) if (t := self.graph.index(name)) is not None]
+                if min(placed) < 0 or placed[0] == placed[1]:
+                    continue
+                made, read = self[output], self[source]
+                common = min(made.end, read.end) - max(made.offset, read.offset)
+                if common > 0:
+                    found.append(Overlap(op.name, output, source, common))
+        return tuple(found)
 
     @cached_property
     def tensors(self) -> Tensors:

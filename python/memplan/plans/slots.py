@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .pools import PlannedPools
+from .steps import Steps
 
 _MOST_COMPARED = 20_000  # names that are looked through for one that is spelt alike
 
@@ -72,6 +73,20 @@ class Sharing:
     def outer(self) -> str:
         """The tensor in whose bytes the other lies."""
         return self.output if self.how == "concat" else self.input
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """An output that lies over an input of its op, which is still being read when the output is written.
+
+    ``op``, ``output`` and ``input`` are names; ``bytes`` are those that both use, one after the other. The op's kernel
+    has to run its loops in the order that the graph says.
+    """
+
+    op: str
+    output: str
+    input: str
+    bytes: int
 
 
 class Slots:
@@ -193,7 +208,7 @@ class Slots:
 
     @cached_property
     def _lifetimes(self) -> dict[str, tuple[int, int]]:
-        return tensor_lifetimes(self._graph) if self._graph is not None else {}
+        return tensor_lifetimes(self._graph, self._buffers) if self._graph is not None else {}
 
     @staticmethod
     def _label(graph: _core.Graph, buffers: _core.Buffers, tensor: int) -> str:
@@ -202,9 +217,11 @@ class Slots:
         return f"{name!r} ({owner.kind})" if root == tensor else f"{name!r}, a view of {owner.name!r} ({owner.kind}),"
 
 
-def tensor_lifetimes(graph: _core.Graph) -> dict[str, tuple[int, int]]:
+def tensor_lifetimes(graph: _core.Graph, buffers: _core.Buffers | None) -> dict[str, tuple[int, int]]:
     """Per tensor, the half-open steps from its write to its last read.
 
     Inputs and weights live from 0; outputs and weights to the end.
     """
-    return {tensor.name: life for tensor, life in zip(graph.tensors, _core.lives_of(graph), strict=True)}
+    steps = Steps(len(graph.ops), None if buffers is None else buffers.begin_of_op)
+    lives = steps.lives(_core.lives_of(graph))
+    return {tensor.name: life for tensor, life in zip(graph.tensors, lives, strict=True)}

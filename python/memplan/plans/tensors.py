@@ -141,7 +141,7 @@ def _of_problem(plan: PlanRecord) -> _Columns:
 def _of_graph(plan: PlanRecord) -> _Columns:
     assert plan.graph is not None
     assert plan.buffers is not None
-    lifetimes, returned = tensor_lifetimes(plan.graph), set(plan.graph.outputs)
+    lifetimes, returned = tensor_lifetimes(plan.graph, plan.buffers), set(plan.graph.outputs)
     columns = (plan.graph.tensors, plan.buffers.buffer_of_tensor.tolist(), plan.buffers.offset_in_buffer.tolist())
     placed = [(t, b, inside) for t, b, inside in zip(*columns, strict=True) if b >= 0]
     workspaces = [b for b in plan.buffers.buffer_of_workspace.tolist() if b >= 0]

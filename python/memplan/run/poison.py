@@ -34,7 +34,7 @@ def deaths_in_order(plan: PlanRecord, order: Sequence[int]) -> dict[int, list[Sp
     Several streams have no steps in common, so a buffer dies as a whole here, after the last op that uses it.
     """
     flow, place = Dataflow(plan), {step: k for k, step in enumerate(order)}
-    end = {b: place[step] + 1 for b, step in flow.op_of_workspace.items()}
+    end = {b: place[step] + 1 for b, step in flow.step_of_workspace.items()}
     for tensor, buffer in enumerate(flow.buffer):
         last = max((place[step] + 1 for step in flow.uses[tensor]), default=0)
         end[buffer] = max(end.get(buffer, 0), last)
