@@ -234,6 +234,8 @@ class Op:
         branch: str = "",
         flops: typing.SupportsFloat | typing.SupportsIndex | None = None,
         loops: collections.abc.Sequence[Loop] = [],
+        ordered: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+        reads_first: bool = False,
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -273,9 +275,19 @@ class Op:
     @property
     def name(self) -> str: ...
     @property
+    def ordered(self) -> list[int]:
+        """
+        Positions in `loops`: its kernel runs these in ascending order, the outermost first.
+        """
+    @property
     def outputs(self) -> list[str]: ...
     @property
     def overwrites(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def reads_first(self) -> bool:
+        """
+        Whether an iteration of these reads all that it reads before it writes.
+        """
     @property
     def recompute(self) -> bool:
         """
@@ -710,8 +722,14 @@ class Buffers:
         ],
         donated: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
         unshared: typing.SupportsInt | typing.SupportsIndex,
+        begin_of_op: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
+    @property
+    def begin_of_op(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (ops + 1,) int64: the first step of each op, and the end; empty where op k is step k.
+        """
     @property
     def buffer_of_tensor(self) -> numpy.typing.NDArray[numpy.int32]:
         """

@@ -10,7 +10,6 @@
 
 #include "check.hpp"
 #include "memplan/errors.hpp"
-#include "memplan/errors.hpp"
 #include "memplan/order_bound.hpp"
 #include "memplan/sharing_bound.hpp"
 #include "memplan/solve.hpp"
@@ -67,7 +66,11 @@ Case random_case(Random& random) {
       loop.extent = std::max<std::int64_t>(loop.extent, 1) + (pick(random, 0, 9) == 0 ? 1 : 0);
       for (Index i = 0; i < inputs; ++i)
         if (pick(random, 0, 5) != 0)
-          loop.reads.push_back({i, {axis, axis}, pick(random, 1, 2), pick(random, 1, 4), pick(random, -1, 2),
+          loop.reads.push_back({i,
+                                {axis, axis},
+                                pick(random, 1, 2),
+                                pick(random, 1, 4),
+                                pick(random, -1, 2),
                                 pick(random, 0, 3) == 0 ? 2 : 1});
       op.loops.push_back(std::move(loop));
     }
@@ -362,7 +365,8 @@ std::string described(const Graph& graph, const GraphPlan* found = nullptr) {
       text += "\n  loop of " + std::to_string(loop.extent) + ":";
       for (const LoopRead& r : loop.reads)
         text += " reads " + std::to_string(r.input) + " (step " + std::to_string(r.step) + ", window " +
-                std::to_string(r.window) + ", before " + std::to_string(r.before) + ", per " + std::to_string(r.per) + ")";
+                std::to_string(r.window) + ", before " + std::to_string(r.before) + ", per " + std::to_string(r.per) +
+                ")";
       for (const LoopWrite& w : loop.writes)
         text += " writes " + std::to_string(w.output) + " (step " + std::to_string(w.step) + ")";
       for (const Index o : loop.sums) text += " adds to " + std::to_string(o);
@@ -416,8 +420,7 @@ void look(Random& random, Counts& counts) {
   for (int trial = 0; trial < 6; ++trial) {
     Addresses moved = addresses;
     for (Bytes& offset : moved.tensor)
-      if (offset != kNotPlaced && pick(random, 0, 2) == 0)
-        offset = std::max<Bytes>(0, offset + pick(random, -4, 4));
+      if (offset != kNotPlaced && pick(random, 0, 2) == 0) offset = std::max<Bytes>(0, offset + pick(random, -4, 4));
     const bool good = replay(graph, moved).empty();
     CHECK(good == memory.runs(moved));
     if (check::failures > 0) {
@@ -438,8 +441,8 @@ int main(int argc, char** argv) {
   Random random(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1);
   Counts counts;
   for (int g = 0; g < graphs && check::failures == 0; ++g) look(random, counts);
-  std::cout << graphs << " graphs: " << counts.searched << " searched through, " << counts.overlapping << " lower by overlap, " << counts.proven << " proven, "
-            << counts.lower << " above the least; " << counts.replays << " replays, " << counts.faults
-            << " with faults\n";
+  std::cout << graphs << " graphs: " << counts.searched << " searched through, " << counts.overlapping
+            << " lower by overlap, " << counts.proven << " proven, " << counts.lower << " above the least; "
+            << counts.replays << " replays, " << counts.faults << " with faults\n";
   return check::finish();
 }

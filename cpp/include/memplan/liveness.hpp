@@ -62,7 +62,7 @@ struct Schedule {
     std::vector<Bytes> bytes;  // per stage, ascending
   };
 
-  std::vector<Step> begin;            // per op, its first step; and the step after the last op
+  std::vector<Step> begin;                      // per op, its first step; and the step after the last op
   std::vector<std::vector<Rows>> fading = {};   // per op, inputs whose bytes die while it runs
   std::vector<std::vector<Rows>> growing = {};  // per op, outputs whose bytes are born while it runs
 

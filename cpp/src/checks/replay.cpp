@@ -387,9 +387,8 @@ class Replay {
                           [&](Index t) { return lies_on(op.outputs[output.position], t); });
     });
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
-      if (std::any_of(outputs.begin(), outputs.end(), [&](const WalkedTensor& output) {
-            return lies_on(op.outputs[output.position], op.inputs[i]);
-          }))
+      if (std::any_of(outputs.begin(), outputs.end(),
+                      [&](const WalkedTensor& output) { return lies_on(op.outputs[output.position], op.inputs[i]); }))
         inputs.push_back({i, begin(op.inputs[i])});
     if (inputs.empty()) return {};
     if (const std::string wrong = walk_rows(graph_, op, inputs, outputs); !wrong.empty())

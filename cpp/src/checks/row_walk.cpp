@@ -72,8 +72,7 @@ void for_each_run(const Tensor& tensor, std::vector<Rows> rows, Bytes begin, F&&
   Bytes inner = tensor.bytes / elements;
   Index axis = static_cast<Index>(tensor.shape->size()) - 1;
   while (axis >= 0) {
-    const auto limited =
-        std::find_if(rows.begin(), rows.end(), [&](const Rows& r) { return r.axes.last == axis; });
+    const auto limited = std::find_if(rows.begin(), rows.end(), [&](const Rows& r) { return r.axes.last == axis; });
     const Axes axes = limited == rows.end() ? Axes{axis, axis} : limited->axes;
     const std::int64_t all = memplan::rows_of(tensor, axes);
     const RowRange range = limited == rows.end() ? RowRange{0, all} : limited->range;

@@ -175,7 +175,9 @@ std::vector<std::vector<Index>> ContentsModel::sparing_ops(const Graph& graph, s
 
 void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possible) {
   std::vector<std::map<Index, Over>> by_output(waits.size());  // per op
-  const auto holds = [](const std::vector<Index>& ops, Index k) { return std::binary_search(ops.begin(), ops.end(), k); };
+  const auto holds = [](const std::vector<Index>& ops, Index k) {
+    return std::binary_search(ops.begin(), ops.end(), k);
+  };
   const auto may_lie_over = [&](Index k, const View& view, Bytes bytes, bool spares) {
     if (items_of_[at(view.output)].empty()) return;
     std::vector<Index> found = items_of_[at(view.input)];

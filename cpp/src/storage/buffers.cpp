@@ -190,8 +190,8 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
 }
 
 BufferPlaces lies_in(const Buffers& buffers) {
-  return {buffers.problem, buffers.buffer_of_tensor, buffers.offset_in_buffer, buffers.root_of_tensor,
-          buffers.buffer_of_workspace, buffers.begin_of_op};
+  return {buffers.problem,        buffers.buffer_of_tensor,    buffers.offset_in_buffer,
+          buffers.root_of_tensor, buffers.buffer_of_workspace, buffers.begin_of_op};
 }
 
 }  // namespace

@@ -148,8 +148,7 @@ class Written {
       inner_ -= along[l].row * (along[l].rows - 1);
       std::vector<Bytes>& last = last_.emplace_back();
       for (std::int64_t i = 0; i < nest.extent(l); ++i)
-        last.push_back(along[l].row *
-                       (rows_written(*along[l].write, nest.iterations(l, i), along[l].rows).end - 1));
+        last.push_back(along[l].row * (rows_written(*along[l].write, nest.iterations(l, i), along[l].rows).end - 1));
     }
     at_end_.assign(along.size() + 1, 0);
     for (std::size_t l = along.size(); l-- > 0;) at_end_[l] = at_end_[l + 1] + last_[l].back();

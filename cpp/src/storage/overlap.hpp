@@ -58,8 +58,8 @@ struct Moment {
 };
 
 struct OverlapStages {
-  std::vector<Index> inputs;   // those of the dying ones of which not all bytes are needed in all moments
-  std::vector<Index> outputs;  // those that are not there as a whole from the first iteration on
+  std::vector<Index> inputs;         // those of the dying ones of which not all bytes are needed in all moments
+  std::vector<Index> outputs;        // those that are not there as a whole from the first iteration on
   std::vector<Moment> moments = {};  // ascending; in the first, inputs are whole, and in the last, outputs are
 };
 

@@ -28,7 +28,8 @@ Schedule schedule_of(const Graph& graph, const HappensBefore& order) {
   if (!order.total() || graph.branches() || std::none_of(graph.ops().begin(), graph.ops().end(), is_ordered))
     return plain;
   const std::vector<Span> lives = lives_of(graph);
-  Schedule schedule{{0}, std::vector<std::vector<Schedule::Rows>>(graph.ops().size()),
+  Schedule schedule{{0},
+                    std::vector<std::vector<Schedule::Rows>>(graph.ops().size()),
                     std::vector<std::vector<Schedule::Rows>>(graph.ops().size())};
   for (Index k = 0; k < graph.op_count(); ++k) {
     const OverlapStages stages = overlap_stages(graph, k, dying_at(graph, k, lives));
