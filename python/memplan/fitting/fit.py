@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 from ..dtypes import is_known, nbytes
 from ..importers import captured
+from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
 from ..options.taking import request
@@ -59,7 +60,7 @@ def fit(
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    graph = with_barriers(read.buffers, asked.search.barrier)
+    graph = without_overlap(with_barriers(read.buffers, asked.search.barrier))
     as_it_is = storage_of(read, asked.sharing)
     if "split" in ways:
         as_it_is = with_options(as_it_is, alignment=math.lcm(as_it_is.alignment, _element(graph)))

@@ -88,6 +88,7 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
             if tensor.name not in views:
                 _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     graph = _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
+    _check_rows(graph)
     graph = with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
     if not (asked := {key: spec[key] for key in Layout.names() if key in spec}):
         return graph
@@ -134,6 +135,22 @@ def _check_size(tensor: _core.Tensor, what: str) -> None:
         raise GraphError(
             f"{what}: bytes must be the {least} of {tensor.dtype} {list(tensor.shape)}, or more (padding), got {size}"
         )
+
+
+def _check_rows(graph: _core.Graph) -> None:
+    """Rows along ordered loops lie where the shape says: a tensor that is padded has them elsewhere."""
+    for op in graph.ops:
+        for position in op.ordered:
+            loop = op.loops[position]
+            walked = [op.inputs[read[0]] for read in loop.reads] + [op.outputs[write[0]] for write in loop.writes]
+            for tensor in (graph.tensor(t) for name in walked if (t := graph.index(name)) is not None):
+                if tensor.shape is None or not is_known(tensor.dtype):
+                    continue
+                if tensor.bytes != (size := _bytes_of(list(tensor.shape), tensor.dtype, tensor.name)):
+                    raise GraphError(
+                        f"op {op.name!r}: an ordered loop goes along {tensor.name!r}, whose bytes must be the {size} of "
+                        f"{tensor.dtype} {list(tensor.shape)}, got {tensor.bytes}: rows that are padded lie elsewhere"
+                    )
 
 
 def _op(entry: Any, position: int) -> _core.Op:

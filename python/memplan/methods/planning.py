@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 from ..facade import Plan, as_plan
 from ..importers import Captured, captured
+from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.layouts import with_layout
 from ..options.taking import Request, check_for_problems, request
@@ -145,7 +146,8 @@ def _row(name: str, read: Captured, asked: Request, stays: Mapping[str, Tensors]
             for tensor in tensors.get(name, ()):
                 if tensor in storage.donate:
                     raise ValueError(f"donate names {tensor!r}, which stays between the methods as {shared!r}")
-        return name, with_barriers(read.buffers, asked.search.barrier), storage, asked.search.order
+        graph = without_overlap(with_barriers(read.buffers, asked.search.barrier))
+        return name, graph, storage, asked.search.order
 
 
 def _plan(row: MethodRow, read: Captured, made: MethodMade) -> Plan:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from ..importers import Captured, captured
 from ..inplace_ops import check_types
+from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import check_donated
 from ..options.layouts import with_layout
@@ -114,6 +115,8 @@ def _of_graph(
     storage = storage_of(read, asked.sharing)
     laid: Any = with_layout(read.buffers, asked.layout)
     graph = with_barriers(laid, asked.search.barrier)
+    if pools is not None:
+        graph = without_overlap(graph)
     if budget is not None and budget.share is not None:
         solver = solver.within(budget, lambda free: free.graph(graph, storage).peak)
     order = asked.search.order

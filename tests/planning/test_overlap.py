@@ -1,0 +1,203 @@
+"""Outputs over inputs that are still being read: what graphs say, how small plans get, and who checks them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memplan
+
+EVERYWHERE = ("input", "intermediate", "output", "workspace")
+
+
+def image(name: str, rows: int, columns: int, channels: int, kind: str = "intermediate") -> dict[str, Any]:
+    return {"name": name, "shape": [1, rows, columns, channels], "dtype": "int8", "kind": kind}
+
+
+def conv(name: str, source: str, rows: int, columns: int, stride: int = 1, **more: Any) -> dict[str, Any]:
+    """A convolution of 3 by 3, which runs pixel by pixel."""
+    loops = [
+        {"extent": size, "reads": {source: [axis, stride, 3, 1]}, "writes": {name: [axis, 1]}}
+        for axis, size in ((1, rows), (2, columns))
+    ]
+    op = {"name": f"op {name}", "type": "Conv", "inputs": [source], "outputs": [name], "loops": loops}
+    return op | {"ordered": [0, 1]} | more
+
+
+def chain(**more: Any) -> dict[str, Any]:
+    tensors = [image("x", 16, 16, 4, "input"), image("y", 16, 16, 4), image("z", 8, 8, 8)]
+    ops = [conv("y", "x", 16, 16, **more), conv("z", "y", 8, 8, 2, **more)]
+    return {"tensors": tensors, "ops": ops, "outputs": ["z"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "peak"),
+    [
+        ({"ordered": []}, 2048),
+        # y begins before x, and z before y: by the rows that are behind a window, and what lives together
+        ({"ordered": [0]}, 1024 + 2 * 64 + 64),
+        ({"ordered": [0, 1]}, 1024 + (64 + 2 * 4) + (4 + 8)),
+        ({"ordered": [0, 1], "reads_first": True}, 1024 + (64 + 4) + 4),
+        ({"ordered": [1]}, 1024 + 15 * 64 + 2 * 4),  # a column lies in all rows
+    ],
+)
+def test_the_least_distance_is_that_of_the_loops(more: dict[str, Any], peak: int) -> None:
+    plan = memplan.plan(chain(**more), place=EVERYWHERE)
+    assert plan.peak == plan.lower_bound == peak
+    assert plan.order_bound is not None
+    assert plan.order_bound <= peak
+    assert (plan.overlaps != ()) == (peak < 2048)
+    plan.verify()
+
+
+def test_nothing_overlaps_if_it_is_forbidden() -> None:
+    plain = memplan.plan(chain(ordered=[]), place=EVERYWHERE)
+    forbidden = memplan.plan(chain(), place=EVERYWHERE, overlap=False)
+    assert forbidden.peak == plain.peak == 2048
+    captured = memplan.capture(chain())
+    assert memplan.plan(captured, place=EVERYWHERE, overlap=False).peak == 2048
+    assert memplan.plan(captured, place=EVERYWHERE).peak == 1108
+
+
+def test_what_is_read_later_or_kept_is_not_written_over() -> None:
+    graph = chain()
+    graph["tensors"].append(image("sum", 16, 16, 4))
+    graph["ops"].append({"name": "add", "inputs": ["x", "y"], "outputs": ["sum"]})
+    graph["outputs"] = ["z", "sum"]
+    plan = memplan.plan(graph, place=EVERYWHERE)
+    assert plan.overlaps == ()
+    assert plan.peak == 3 * 1024 + 512
+    graph["outputs"] = ["y", "z"]
+    assert all(overlap.input != "y" for overlap in memplan.plan(graph, place=EVERYWHERE).overlaps)
+
+
+def test_a_workspace_lies_beside_all_of_the_input() -> None:
+    graph = chain()
+    graph["ops"][0]["workspace"] = 100
+    assert memplan.plan(graph, place=EVERYWHERE).peak == 1024 + 72 + 100
+
+
+@pytest.mark.parametrize("planner", ["auto", "greedy_by_size", "first_fit", "naive"])
+def test_every_planner_keeps_to_it(planner: str) -> None:
+    plan = memplan.plan(chain(), planner, place=EVERYWHERE)
+    assert 1108 <= plan.peak <= (3 * 1024 if planner == "naive" else 2048 + 64)
+
+
+def test_one_byte_nearer_is_found_by_replay() -> None:
+    graph = chain()
+    plan = memplan.plan(graph, place=EVERYWHERE)
+    offsets = {name: plan[name].offset for name in ("x", "y", "z")}
+    memplan.verify(graph, offsets, place=EVERYWHERE)
+    below, above = sorted(("x", "y"), key=offsets.__getitem__)
+    offsets[below] += 1
+    assert offsets[below] < offsets[above]
+    with pytest.raises(
+        memplan.InvalidPlanError, match=r"op 'op y' .* of its ordered loops, but has written there before"
+    ):
+        memplan.verify(graph, offsets, place=EVERYWHERE)
+    with pytest.raises(memplan.InvalidPlanError):
+        memplan.verify(graph, {name: plan[name].offset for name in ("x", "y", "z")}, place=EVERYWHERE, overlap=False)
+
+
+# What people see
+
+
+def test_steps_belong_to_ops() -> None:
+    plan = memplan.plan(chain(), place=EVERYWHERE)
+    first, last = plan.steps.of(0), plan.steps.of(1)
+    assert first[1] - first[0] == 2  # all of x and the first rows of y; the last rows of x and all of y
+    assert (plan["x"].first, plan["x"].last) == first
+    assert (plan["y"].first, plan["y"].last) == (first[0], last[1])
+    assert [plan.steps.op_at(step) for step in (*first[:1], first[1] - 1, *last)] == [0, 0, 1, 2]
+    said = plan.explain()
+    assert said.load_step is not None
+    assert said.load_step.op in ("op y", "op z")
+    assert said.peak_step is not None
+    assert sum(alive.bytes for alive in said.alive) == said.peak_step.load
+    assert "op " in str(said)
+
+
+def test_files_say_what_overlaps(tmp_path: Path) -> None:
+    plan = memplan.plan(chain(), place=EVERYWHERE)
+    plan.to_c_header(tmp_path / "network.h")
+    assert (
+        f'// It lies over {plan.overlaps[0].bytes} bytes of "x", which "op y" still reads'
+        in (tmp_path / "network.h").read_text()
+    )
+    plan.to_json(tmp_path / "plan.json")
+    assert memplan.read_plan(tmp_path / "plan.json").peak == plan.peak
+    plan.to_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    spans = {event["name"]: (event["ts"], event["dur"]) for event in events if event["name"].startswith("op ")}
+    assert spans == {f"op {name}": (a, b - a) for name, (a, b) in zip("yz", map(plan.steps.of, (0, 1)), strict=True)}
+
+
+def test_graph_dicts_keep_it() -> None:
+    graph = memplan.capture(chain(reads_first=True)).graph
+    again = memplan.capture(graph.to_dict()).graph
+    assert again == graph
+    assert (again.ops[0].ordered, again.ops[0].reads_first) == ([0, 1], True)
+
+
+def test_functions_that_do_without() -> None:
+    assert memplan.fit(chain(), 2048, place=EVERYWHERE).peak == 2048
+    assert memplan.plan(chain(), place=EVERYWHERE, pools=[memplan.Pool("all")]).peak == 2048
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"ordered": [2]}, "op 'op y': ordered names loop 2, and the op has 2"),
+        ({"ordered": [0, 0]}, "op 'op y': ordered names loop 0 twice"),
+        ({"ordered": [], "reads_first": True}, "op 'op y': reads_first says something of ordered loops, and none is"),
+        ({"ordered": 0}, r"ops\[0\].ordered must be a list, got int"),
+        ({"ordered": ["0"]}, r"ops\[0\].ordered\[0\] must hold an integer"),
+        ({"reads_first": 1}, r"ops\[0\].reads_first must be true or false, got 1"),
+    ],
+)
+def test_what_is_wrong_is_named(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(memplan.GraphError, match=message):
+        memplan.plan(chain(**more))
+
+
+def test_two_loops_along_one_axis() -> None:
+    graph = chain(ordered=[0, 1])
+    graph["ops"][0]["loops"][1]["reads"] = {"x": [[1, 2], 1, 1, 0]}
+    with pytest.raises(memplan.GraphError, match="ordered names two loops along the same axes of tensor 'x'"):
+        memplan.plan(graph)
+
+
+def test_padded_rows_lie_elsewhere() -> None:
+    graph = chain()
+    graph["tensors"][1]["bytes"] = 2048
+    with pytest.raises(memplan.GraphError, match=r"along 'y', whose bytes must be the 1024 of int8 \[1, 16, 16, 4\]"):
+        memplan.plan(graph)
+
+
+@pytest.mark.parametrize("value", ["cmsis", 3, None])
+def test_kernels_must_be_known(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="overlap must be True"):
+        memplan.plan(chain(), overlap=value)
+    with pytest.raises(
+        TypeError, match=r"option overlap does not apply to a source of kind dict; it applies to: .tflite"
+    ):
+        memplan.plan(chain(), overlap="tflite-micro")
+
+
+def test_many_iterations_are_taken_together() -> None:
+    """A merged loop of more than a million elements: groups of them live together."""
+    size = (1 << 20) + 3
+    tensors = [{"name": name, "shape": [size], "dtype": "float32" if name == "x" else "int8"} for name in ("x", "y")]
+    loop = {"extent": size, "reads": {"x": [0, 1, 1, 0]}, "writes": {"y": [0, 1]}}
+    op = {"inputs": ["x"], "outputs": ["y"], "loops": [loop], "ordered": [0], "reads_first": True}
+    tensors[0]["kind"] = "input"
+    plan = memplan.plan({"tensors": tensors, "ops": [op], "outputs": ["y"]}, place=EVERYWHERE)
+    assert plan.peak == 4 * size + 2  # the two elements of a group
+    assert np.all(plan.offsets >= 0)
