@@ -148,8 +148,8 @@ def _check_rows(graph: _core.Graph) -> None:
                     continue
                 if tensor.bytes != (size := _bytes_of(list(tensor.shape), tensor.dtype, tensor.name)):
                     raise GraphError(
-                        f"op {op.name!r}: an ordered loop goes along {tensor.name!r}, whose bytes must be the {size} of "
-                        f"{tensor.dtype} {list(tensor.shape)}, got {tensor.bytes}: rows that are padded lie elsewhere"
+                        f"op {op.name!r}: an ordered loop goes along {tensor.name!r}, whose bytes must be the {size} "
+                        f"of {tensor.dtype} {list(tensor.shape)}, got {tensor.bytes}: padded rows lie elsewhere"
                     )
 
 
