@@ -33,7 +33,7 @@ GraphSpec chain() {
 
 std::vector<Lifetime> lives(const Graph& graph, const Storages& storages) {
   const HappensBefore order(graph);
-  return lifetimes_of(graph, storages, order, schedule_of(graph, order));
+  return lifetimes_of(graph, storages, order, op_steps_of(graph, order));
 }
 
 void lifetimes_follow_storages() {

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import memplan
@@ -461,3 +462,26 @@ def test_less_work_gives_a_bound_that_holds() -> None:
         bound = memplan.order_bound(graph, work=work)
         assert bound.bytes <= most
         bound.check(graph)
+
+
+def test_the_checker_knows_what_may_overlap() -> None:
+    """By another way than the core, it finds how far an output may lie over what its kernel is still reading."""
+    for seed in range(60):
+        chance = np.random.default_rng(seed)
+        rows, columns, made = (int(n) for n in chance.integers(1, 5, 3))
+        read = [int(chance.integers(1, 3)), int(chance.integers(1, 4)), int(chance.integers(-1, 3))]
+        half = [f"{number}/2" for number in read]
+        x = {"name": "x", "shape": [rows, columns], "bytes": rows * columns, "kind": "input"}
+        y = {"name": "y", "shape": [made, columns], "bytes": 2 * made * columns}
+        along = {"extent": made, "reads": {"x": [0, *(read if seed % 3 else half)]}, "writes": {"y": [0, 1]}}
+        across = {"extent": columns, "reads": {"x": [1, 1, 1, 0]}, "writes": {"y": [1, 1]}}
+        op = {"name": "op", "inputs": ["x"], "outputs": ["y"], "loops": [along, across], "reads_first": seed % 2 == 0}
+        graph = memplan.capture({"tensors": [x, y], "ops": [op | {"ordered": [0, 1]}], "outputs": ["y"]}).graph
+        storage = {"place": ("input", "output", "intermediate")}
+        bound = memplan.order_bound(graph, **storage)
+        bound.check(graph)
+        assert memplan.plan(graph, **storage).peak >= bound.bytes
+        needs = tuple(need._replace(bytes=need.bytes + 1) for need in bound.needs)
+        higher = dataclasses.replace(bound, bytes=bound.bytes + 1, needs=needs)
+        with pytest.raises(memplan.OrderBoundError):
+            higher.check(graph)

@@ -55,7 +55,7 @@ std::vector<Strip> united(const std::vector<Strip>& members);
 
 // When the ops run. An op takes one step; one that may write over inputs that it is still reading, because its loops
 // are ordered, has several stages. In each stage, some bytes of these inputs are dead, and some of the output are alive.
-struct Schedule {
+struct OpSteps {
   // In stage s of an op, only the bytes from bytes[s] on of an input are needed, or those of an output below bytes[s].
   struct Rows {
     Index tensor;
@@ -70,12 +70,12 @@ struct Schedule {
 };
 
 // Where ops are on several streams or in branches, each takes one step. O(ops + iterations of ordered loops).
-Schedule schedule_of(const Graph& graph, const HappensBefore& order);
+OpSteps op_steps_of(const Graph& graph, const HappensBefore& order);
 
 // One lifetime per storage, by the order of the list; strips only if ops are on one stream. An input and an output that
 // share a storage by choice live through all stages of their op. O((reads + writes) log members), and for each run of
 // bytes between the ends of members, the members that cover it.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
-                                   const Schedule& schedule);
+                                   const OpSteps& steps);
 
 }  // namespace memplan

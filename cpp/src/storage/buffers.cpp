@@ -29,8 +29,8 @@ struct Columns {
 };
 
 std::vector<Index> add_storages(const Graph& graph, const Storages& storages, const HappensBefore& order,
-                                const Schedule& schedule, const Place& place, Columns& columns) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order, schedule);
+                                const OpSteps& steps, const Place& place, Columns& columns) {
+  const std::vector<Lifetime> lifetimes = lifetimes_of(graph, storages, order, steps);
   std::vector<Index> buffer_of_storage(storages.storages.size(), kNone);
   for (std::size_t s = 0; s < storages.storages.size(); ++s) {
     const Storage& storage = storages.storages[s];
@@ -40,14 +40,14 @@ std::vector<Index> add_storages(const Graph& graph, const Storages& storages, co
   return buffer_of_storage;
 }
 
-std::vector<Index> add_workspaces(const Graph& graph, const Schedule& schedule, const Place& place, Columns& columns) {
+std::vector<Index> add_workspaces(const Graph& graph, const OpSteps& steps, const Place& place, Columns& columns) {
   std::vector<Index> buffer_of_workspace(graph.ops().size(), kNone);
   if (!place.contains(TensorKind::workspace)) return buffer_of_workspace;
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
     if (op.workspace > 0)
       buffer_of_workspace[at(k)] =
-          columns.add(op.workspace, {schedule.begin[at(k)], schedule.begin[at(k) + 1], {}}, workspace_name(graph, op));
+          columns.add(op.workspace, {steps.begin[at(k)], steps.begin[at(k) + 1], {}}, workspace_name(graph, op));
   }
   return buffer_of_workspace;
 }
@@ -157,9 +157,9 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
   const HappensBefore order(graph);
   Storages storages = storages_of(graph, order, options, wanted);
   Columns columns;
-  Schedule schedule = schedule_of(graph, order);
-  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, schedule, options.place, columns);
-  std::vector<Index> buffer_of_workspace = add_workspaces(graph, schedule, options.place, columns);
+  OpSteps steps = op_steps_of(graph, order);
+  const std::vector<Index> buffer_of_storage = add_storages(graph, storages, order, steps, options.place, columns);
+  std::vector<Index> buffer_of_workspace = add_workspaces(graph, steps, options.place, columns);
 
   std::vector<Index> buffer_of_tensor, root_of_tensor;
   for (Index s : storages.storage_of) {
@@ -181,7 +181,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
                   std::move(storages.shared),
                   std::move(donated),
                   storages.unshared,
-                  schedule.is_plain() ? std::vector<Step>{} : std::move(schedule.begin)};
+                  steps.is_plain() ? std::vector<Step>{} : std::move(steps.begin)};
   for (Index b : buffers.buffer_of_workspace)
     if (b != kNone) buffers.unshared = saturated_add(buffers.unshared, buffers.problem.size(b));
   if (graph.branches()) buffers.problem = buffers.problem.with_branches(branches_of(graph, buffers));

@@ -24,20 +24,20 @@ void unite(std::vector<Span>& spans) {
 // Tensors whose bytes are born or die one after another while an op runs, as strips.
 class StagedMembers {
  public:
-  StagedMembers(const Graph& graph, const Storages& storages, const Schedule& schedule)
-      : schedule_(schedule), growing_(graph.tensors().size()), fading_(growing_) {
-    for (std::size_t k = 0; k < schedule.fading.size(); ++k) {
+  StagedMembers(const Graph& graph, const Storages& storages, const OpSteps& steps)
+      : growing_(graph.tensors().size()), fading_(growing_) {
+    for (std::size_t k = 0; k < steps.fading.size(); ++k) {
       const auto shares = [&](Index tensor, const std::vector<Index>& others) {
         return std::any_of(others.begin(), others.end(), [&](Index other) {
           return storages.storage_of[at(other)] == storages.storage_of[at(tensor)];
         });
       };
-      for (const Schedule::Rows& rows : schedule.fading[k])
+      for (const OpSteps::Rows& rows : steps.fading[k])
         if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).outputs))
-          fading_[at(rows.tensor)] = {&rows, schedule.begin[k]};
-      for (const Schedule::Rows& rows : schedule.growing[k])
+          fading_[at(rows.tensor)] = {&rows, steps.begin[k]};
+      for (const OpSteps::Rows& rows : steps.growing[k])
         if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).inputs))
-          growing_[at(rows.tensor)] = {&rows, schedule.begin[k]};
+          growing_[at(rows.tensor)] = {&rows, steps.begin[k]};
     }
   }
 
@@ -59,7 +59,7 @@ class StagedMembers {
 
  private:
   struct Staged {
-    const Schedule::Rows* rows = nullptr;
+    const OpSteps::Rows* rows = nullptr;
     Step begin = 0;  // of the op
   };
 
@@ -76,7 +76,6 @@ class StagedMembers {
     return begin + (std::upper_bound(rows->bytes.begin(), rows->bytes.end(), byte) - rows->bytes.begin());
   }
 
-  const Schedule& schedule_;
   std::vector<Staged> growing_, fading_;  // per tensor
 };
 
@@ -144,19 +143,19 @@ std::vector<Span> lives_of(const Graph& graph) {
 }
 
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
-                                   const Schedule& schedule) {
+                                   const OpSteps& steps) {
   const std::vector<Span> lives = lives_of(graph);
-  const Step end = schedule.begin.back();
+  const Step end = steps.begin.back();
   std::vector<Lifetime> lifetimes(storages.storages.size(), {end, 0, {}});
   std::vector<std::vector<Strip>> members(storages.storages.size());
-  const StagedMembers staged(graph, storages, schedule);
+  const StagedMembers staged(graph, storages, steps);
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const std::size_t s = at(storages.storage_of[at(t)]);
     const Bytes begin = storages.offset_of[at(t)];
-    staged.add(t,
-               {begin, begin + graph.tensor(t).bytes, schedule.begin[at(lives[at(t)].first)],
-                schedule.begin[at(lives[at(t)].last)]},
-               members[s]);
+    staged.add(
+        t,
+        {begin, begin + graph.tensor(t).bytes, steps.begin[at(lives[at(t)].first)], steps.begin[at(lives[at(t)].last)]},
+        members[s]);
   }
   for (std::size_t s = 0; s < members.size(); ++s)
     for (const Strip& strip : members[s]) {

@@ -40,7 +40,7 @@ Nest nest_of(const Op& op) {
     const Loop& loop = op.loops[at(l)];
     if (!nest.loops.empty() && loop.extent > kMostIterations / count) {
       nest.reads_first = false;
-      return nest;
+      break;
     }
     count *= loop.extent;
     nest.loops.push_back(&loop);
@@ -229,7 +229,7 @@ class Kernel {
   // Calls f(moment) for each but the last of an op that reads first, in which nothing is needed.
   template <class F>
   void run(F&& f) const {
-    Moment moment = empty();
+    OverlapMoment moment = empty();
     bool is_first = true;
     Walk walk(nest_);
     do {
@@ -244,7 +244,7 @@ class Kernel {
   // By how much what is written of an output is ahead of what is needed of an input, in the order of inputs, then
   // outputs; the lowest number where nothing is needed any more, or nothing is written yet.
   template <class F>
-  void for_each_pair(const Moment& moment, F&& f) const {
+  void for_each_pair(const OverlapMoment& moment, F&& f) const {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       for (const Bytes written : moment.written) {
         const bool apart = moment.needed[i] < graph_.tensor(inputs_[i].tensor).bytes && written > 0;
@@ -253,8 +253,8 @@ class Kernel {
   }
 
   // When everything is written.
-  Moment last() const {
-    Moment moment = empty();
+  OverlapMoment last() const {
+    OverlapMoment moment = empty();
     std::vector<std::int64_t> end;
     for (std::size_t l = 0; l < nest_.loops.size(); ++l) end.push_back(nest_.extent(l) - 1);
     for (std::size_t i = 0; i < inputs_.size(); ++i)
@@ -263,7 +263,9 @@ class Kernel {
     return moment;
   }
 
-  Moment empty() const { return {std::vector<Bytes>(inputs_.size(), 0), std::vector<Bytes>(outputs_.size(), 0)}; }
+  OverlapMoment empty() const {
+    return {std::vector<Bytes>(inputs_.size(), 0), std::vector<Bytes>(outputs_.size(), 0)};
+  }
   std::size_t inputs() const { return inputs_.size(); }
   std::size_t outputs() const { return outputs_.size(); }
   Index input(std::size_t i) const { return inputs_[i].tensor; }
@@ -314,7 +316,7 @@ std::vector<Overlap> overlaps_of(const Graph& graph, Index k) {
   for (std::size_t i = 0; i < kernel.inputs(); ++i)
     for (std::size_t o = 0; o < kernel.outputs(); ++o)
       overlaps.push_back({kernel.input(i), kernel.output(o), -graph.tensor(kernel.input(i)).bytes});
-  kernel.run([&](const Moment& moment) {
+  kernel.run([&](const OverlapMoment& moment) {
     auto overlap = overlaps.begin();
     kernel.for_each_pair(moment, [&](Bytes ahead) { overlap->ahead = std::max(overlap->ahead, ahead), ++overlap; });
   });
@@ -338,7 +340,7 @@ OverlapStages overlap_stages(const Graph& graph, Index k, std::span<const Index>
   };
   std::vector<Tightest> tightest(kernel.inputs() * kernel.outputs(), {std::numeric_limits<Bytes>::min()});
   std::int64_t count = 0;
-  kernel.run([&](const Moment& moment) {
+  kernel.run([&](const OverlapMoment& moment) {
     auto pair = tightest.begin();
     kernel.for_each_pair(moment, [&](Bytes ahead) {
       if (ahead > pair->ahead) *pair = {ahead, count};
@@ -355,7 +357,7 @@ OverlapStages overlap_stages(const Graph& graph, Index k, std::span<const Index>
   });
   if (apart) return {};
   count = 0;
-  kernel.run([&](const Moment& moment) {
+  kernel.run([&](const OverlapMoment& moment) {
     const auto is_now = [&](const Tightest& pair) { return pair.moment == count; };
     if (std::any_of(tightest.begin(), tightest.end(), is_now)) stages.moments.push_back(moment);
     ++count;
@@ -363,7 +365,7 @@ OverlapStages overlap_stages(const Graph& graph, Index k, std::span<const Index>
   const auto none = [](Bytes bytes) { return bytes == 0; };
   if (stages.moments.empty() || !std::ranges::all_of(stages.moments.front().needed, none))
     stages.moments.insert(stages.moments.begin(), kernel.empty());
-  if (Moment last = kernel.last(); !(last == stages.moments.back())) stages.moments.push_back(std::move(last));
+  if (OverlapMoment last = kernel.last(); !(last == stages.moments.back())) stages.moments.push_back(std::move(last));
   return stages;
 }
 

@@ -50,17 +50,17 @@ struct Overlap {
 std::vector<Overlap> overlaps_of(const Graph& graph, Index op);
 
 // Of inputs the first bytes that are still needed, and of outputs the ends of the bytes that have been written.
-struct Moment {
+struct OverlapMoment {
   std::vector<Bytes> needed;
   std::vector<Bytes> written;
 
-  bool operator==(const Moment&) const = default;
+  bool operator==(const OverlapMoment&) const = default;
 };
 
 struct OverlapStages {
-  std::vector<Index> inputs;         // those of the dying ones of which not all bytes are needed in all moments
-  std::vector<Index> outputs;        // those that are not there as a whole from the first iteration on
-  std::vector<Moment> moments = {};  // ascending; in the first, inputs are whole, and in the last, outputs are
+  std::vector<Index> inputs;                // those of the dying ones of which not all bytes are needed in all moments
+  std::vector<Index> outputs;               // those that are not there as a whole from the first iteration on
+  std::vector<OverlapMoment> moments = {};  // ascending; in the first, inputs are whole, and in the last, outputs are
 };
 
 // The moments that count while an op runs of which these inputs die; none if no output may share a byte with them.

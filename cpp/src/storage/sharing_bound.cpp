@@ -53,9 +53,9 @@ std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, 
       const auto [output, input, offset] = shared.view;
       may_share(shared.op, output, input, kMaxBytes);
     }
-  const Schedule schedule = schedule_of(graph, order);
-  for (Index k = 0; k < graph.op_count() && !schedule.is_plain(); ++k)
-    if (!schedule.fading[at(k)].empty())
+  const OpSteps steps = op_steps_of(graph, order);
+  for (Index k = 0; k < graph.op_count() && !steps.is_plain(); ++k)
+    if (!steps.fading[at(k)].empty())
       for (const Overlap& overlap : overlaps_of(graph, k))
         may_share(k, overlap.output, overlap.input, overlap.most(graph));
   const auto sum = [&](const std::map<Index, Bytes>& all) {

@@ -65,7 +65,12 @@ def add(commands: Commands) -> None:
         "--transfer", type=float, metavar="X", help="cost of a byte moved out, and of one fetched (default: 2)"
     )
     search.add_argument(
-        "--overlap", type=float, default=0.0, metavar="X", help="share of moves that hides, in [0, 1] (default: 0)"
+        "--overlap",
+        dest="hidden",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="share of moves that hides, in [0, 1] (default: 0)",
     )
     search.add_argument(
         "--call",
@@ -106,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
 
     check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
-    asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "overlap", "call", "max_pieces")}
+    asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "call", "max_pieces")}
+    asked["overlap"] = options.hidden
     check_ways(**asked)
     if options.html is not None:
         require_bokeh()

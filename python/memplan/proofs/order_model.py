@@ -1,6 +1,7 @@
 """What a graph dict says about its orders: what each op waits for, and which contents are alive when.
 
-This file imports nothing of memplan, so that what it finds can be held against what the core finds.
+This file imports nothing of memplan but `overlap`, which imports nothing of it. So what it finds can be held against
+what the core finds.
 
 A *content* is some bytes that are made, used and dead together, whatever the order: the bytes of a tensor, or those of
 them that the same views and slices show. It is alive from the op that makes it to the last op that uses it, or to the
@@ -14,6 +15,8 @@ import bisect
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from .overlap import overlaps
 
 GIVEN = ("input", "weight")
 # Where bytes may lie that are not in the arena: in a donated input, in a given tensor, in anything else.
@@ -81,7 +84,8 @@ class OrderModel:
     def __init__(self, graph: Mapping[str, Any], options: Options) -> None:
         self.options = options
         self.ops = {op["name"]: op for op in graph["ops"]}
-        self.size = {t["name"]: t["bytes"] for t in graph["tensors"]}
+        self.tensors = {t["name"]: t for t in graph["tensors"]}
+        self.size = {name: t["bytes"] for name, t in self.tensors.items()}
         self.kind = {t["name"]: t.get("kind", "intermediate") for t in graph["tensors"]}
         self.results = {*graph["outputs"], *(name for name, kind in self.kind.items() if kind == "output")}
         self.root = {name: (name, 0) for name in self.size}
@@ -291,7 +295,8 @@ class OrderModel:
     def _written_over(self) -> dict[str, int]:
         """Per op, how many bytes of what it reads its outputs may be written over, in some order.
 
-        What it reads by a name that it lets no output be written over stays, there or in a copy.
+        What it reads by a name that it lets no output be written over stays, there or in a copy; but an output may lie
+        over what it is still reading, as far as its ordered loops allow.
         """
         shows: dict[str, set[tuple[str, int]]] = {}  # per tensor, sections
         size: dict[tuple[str, int], int] = {}
@@ -305,14 +310,21 @@ class OrderModel:
             if relation == "inplace" and output in shows:
                 over.setdefault(name, {}).setdefault(output, set()).update(shows.get(source, ()))
         found: dict[str, int] = {}
-        for name, by_output in over.items():
-            named = {source for _, source, _ in _views(self.ops[name], "inplace")}
-            stays = set().union(*(shows.get(t, ()) for t in self.ops[name]["inputs"] if t not in named))
-            taken = {
-                output: {s for s in sections - stays if name in self._users_of(*s)}
-                for output, sections in by_output.items()
-            }
-            by_outputs = sum(min(self.size[t], sum(size[s] for s in sections)) for t, sections in taken.items())
+        for name, op in self.ops.items():
+            by_output = over.get(name, {})
+            walked = {pair: most for pair, most in overlaps(op, self.tensors).items() if pair[0] in shows}
+            if not by_output and not walked:
+                continue
+            named = {source for _, source, _ in _views(op, "inplace")}
+            stays = set().union(*(shows.get(t, ()) for t in op["inputs"] if t not in named))
+            taken = {output: sections - stays for output, sections in by_output.items()}
+            most = {output: self.size[output] if sections else 0 for output, sections in taken.items()}
+            for (output, source), share in walked.items():
+                if read := shows.get(source):
+                    taken[output] = taken.get(output, set()) | read
+                    most[output] = min(self.size[output], most.get(output, 0) + share)
+            taken = {t: {s for s in sections if name in self._users_of(*s)} for t, sections in taken.items()}
+            by_outputs = sum(min(most[t], sum(size[s] for s in sections)) for t, sections in taken.items())
             found[name] = min(by_outputs, sum(size[s] for s in set().union(*taken.values())))
         return found
 
