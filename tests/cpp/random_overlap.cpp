@@ -77,6 +77,11 @@ Case random_case(Random& random) {
     const std::vector<std::vector<Index>> orders = {{}, {0}, {0}, {1}, {0, 1}, {0, 1}, {1, 0}};
     op.ordered = orders[at(pick(random, 0, 6))];
     op.reads_first = !op.ordered.empty() && pick(random, 0, 2) == 0;
+    for (const std::string& input : op.inputs)
+      if (tensor(input).bytes >= tensor(op.outputs[0]).bytes && pick(random, 0, 2) == 0) {
+        op.inplace = {{op.outputs[0], input, 0}};
+        break;
+      }
     spec.ops.push_back(std::move(op));
   }
   spec.outputs = {spec.tensors.back().name};
@@ -185,10 +190,14 @@ class Memory {
       if (bits[b]) bytes_[at(begin) + b] = {who, b};
     }
   }
-  bool holds(Bytes begin, const Bits& bits, Index who) const {
+  bool holds(Bytes begin, const Bits& bits, Index who, Index or_who = kNone) const {
     if (begin == kNotPlaced) return true;
-    for (std::size_t b = 0; b < bits.size(); ++b)
-      if (bits[b] && (at(begin) + b >= bytes_.size() || bytes_[at(begin) + b] != std::pair{who, b})) return false;
+    for (std::size_t b = 0; b < bits.size(); ++b) {
+      if (!bits[b]) continue;
+      if (at(begin) + b >= bytes_.size()) return false;
+      const auto& [found, byte] = bytes_[at(begin) + b];
+      if (!(found == who && byte == b) && !(or_who != kNone && found == or_who)) return false;
+    }
     return true;
   }
 
@@ -202,10 +211,17 @@ class Memory {
     if (!all_there()) return false;
     const Bits room(at(op.workspace), true);
     write(addresses.workspace[at(k)], room, scratch);
-    if (!all_there()) return false;  // scratch is used from the beginning, beside all of the inputs
+    if (!all_there()) return false;          // scratch is used from the beginning, beside all of the inputs
+    const auto in_place_of = [&](Index t) {  // the output that may be written over it where it lies
+      for (const View& view : op.inplace)
+        if (view.input == t && addresses.tensor[at(view.output)] == addresses.tensor[at(t)]) return view.output;
+      return kNone;
+    };
     const auto there = [&](const Iteration& now) {
-      for (std::size_t i = 0; i < op.inputs.size(); ++i)
-        if (!holds(addresses.tensor[at(op.inputs[i])], now.reads[i], op.inputs[i])) return false;
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        const Index t = op.inputs[i];
+        if (!holds(addresses.tensor[at(t)], now.reads[i], t, in_place_of(t))) return false;
+      }
       return true;
     };
     for (std::size_t o = 0; o < op.outputs.size(); ++o)
@@ -229,9 +245,16 @@ class Memory {
 // byte on that an iteration or a later one reads, and an output lives up to the highest that one has written.
 class Least {
  public:
-  Least(const Graph& graph, const Buffers& buffers) : graph_(graph), buffers_(buffers) {
-    for (Index b = 0; b < buffers.problem.count(); ++b) size_.push_back(buffers.problem.size(b));
-    for (Index t = 0; t < graph.tensor_count(); ++t) tensor_of_.push_back(buffers.buffer_of_tensor[at(t)]);
+  Least(const Graph& graph, const Buffers& buffers) : graph_(graph) {
+    for (const Index b : buffers.buffer_of_workspace) {
+      workspace_of_.push_back(b == kNone ? kNone : static_cast<Index>(size_.size()));
+      if (b != kNone) size_.push_back(buffers.problem.size(b));
+    }
+    for (Index t = 0; t < graph.tensor_count(); ++t) {
+      const bool is_placed = buffers.buffer_of_tensor[at(t)] != kNone;
+      tensor_of_.push_back(is_placed ? static_cast<Index>(size_.size()) : kNone);
+      if (is_placed) size_.push_back(graph.tensor(t).bytes);
+    }
     find_moments();
   }
 
@@ -267,9 +290,14 @@ class Least {
       for (Index t = 0; t < graph_.tensor_count(); ++t)
         if (tensor_of_[at(t)] != kNone && first[at(t)] <= k && k <= std::max<Index>(last[at(t)], 0) && !walked(t))
           others.push_back({tensor_of_[at(t)], 0, graph_.tensor(t).bytes});
-      if (const Index b = buffers_.buffer_of_workspace[at(k)]; b != kNone) others.push_back({b, 0, op.workspace});
+      if (const Index b = workspace_of_[at(k)]; b != kNone) others.push_back({b, 0, op.workspace});
+      std::vector<std::pair<Index, Index>> in_place;
+      for (const View& view : op.inplace)
+        if (last[at(view.input)] == k && graph_.tensor(view.input).kind != TensorKind::input &&
+            tensor_of_[at(view.input)] != kNone && tensor_of_[at(view.output)] != kNone)
+          in_place.emplace_back(tensor_of_[at(view.input)], tensor_of_[at(view.output)]);
       if (op.ordered.empty()) {
-        moments_.push_back(others);
+        moments_.push_back({others, in_place});
         continue;
       }
       const std::vector<Iteration> all = iterations_of(graph_, op);
@@ -299,21 +327,32 @@ class Least {
               if (all[before].writes[o][at(b)]) written = b + 1;
           live.push_back({tensor_of_[at(t)], 0, written});
         }
-        moments_.push_back(std::move(live));
+        moments_.push_back({std::move(live), in_place});
       }
     }
     std::vector<Live> kept;
     for (const Index t : graph_.outputs())
       if (tensor_of_[at(t)] != kNone) kept.push_back({tensor_of_[at(t)], 0, graph_.tensor(t).bytes});
-    moments_.push_back(std::move(kept));
+    moments_.push_back({std::move(kept), {}});
     // Distances that two buffers may not have.
     const std::size_t n = size_.size();
     forbidden_.assign(n * n, {});
-    for (const auto& live : moments_)
+    for (const auto& [live, in_place] : moments_)
       for (const Live& a : live)
-        for (const Live& b : live)
-          if (a.buffer != b.buffer && a.begin < a.end && b.begin < b.end)
-            forbidden_[at(a.buffer) * n + at(b.buffer)].emplace_back(a.begin - b.end + 1, a.end - b.begin - 1);
+        for (const Live& b : live) {
+          if (a.buffer == b.buffer || a.begin >= a.end || b.begin >= b.end) continue;
+          auto& ranges = forbidden_[at(a.buffer) * n + at(b.buffer)];
+          const Bytes from = a.begin - b.end + 1, to = a.end - b.begin - 1;
+          const auto is_pair = [&](const auto& pair) {
+            return pair == std::pair(a.buffer, b.buffer) || pair == std::pair(b.buffer, a.buffer);
+          };
+          if (std::ranges::any_of(in_place, is_pair)) {
+            ranges.emplace_back(from, std::min<Bytes>(to, -1));
+            ranges.emplace_back(std::max<Bytes>(from, 1), to);
+          } else {
+            ranges.emplace_back(from, to);
+          }
+        }
   }
 
   void place(std::size_t b, Bytes peak) {
@@ -334,11 +373,11 @@ class Least {
   }
 
   const Graph& graph_;
-  const Buffers& buffers_;
-  std::vector<Bytes> size_;
+  std::vector<Bytes> size_;  // of workspaces and tensors
   std::vector<Index> tensor_of_;
-  std::vector<std::vector<Live>> moments_;
-  std::vector<std::vector<std::pair<Bytes, Bytes>>> forbidden_;  // of b's offset less a's
+  std::vector<Index> workspace_of_;                                                          // per op
+  std::vector<std::pair<std::vector<Live>, std::vector<std::pair<Index, Index>>>> moments_;  // and who may be in place
+  std::vector<std::vector<std::pair<Bytes, Bytes>>> forbidden_;                              // of b's offset less a's
   std::vector<Bytes> offsets_;
   Bytes best_ = 0;
   static constexpr int kMostLooks = 200'000;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <unordered_map>
 #include <utility>
 
 #include "memplan/bounds.hpp"
@@ -10,6 +11,7 @@
 #include "memplan/solve.hpp"
 #include "solve/attempt.hpp"
 #include "storage/choosing.hpp"
+#include "storage/overlap.hpp"
 
 namespace memplan {
 
@@ -32,7 +34,9 @@ class GraphSolver {
     check_options(options_);
     const std::string_view name = planner_.planner.name;
     const bool several = name == "auto";
-    const Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
+    Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
+    possible_ = possible_sharing(graph_, HappensBefore(graph_), storage_);
+    if (several) leave_to_overlap(first);
     find_bound(first);
     if (options_.capacity && bound_ > *options_.capacity)
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
@@ -46,10 +50,29 @@ class GraphSolver {
   }
 
  private:
+  // An output that may lie over an input because its op's loops are ordered need not share bytes with it by choice: in
+  // place is one of the distances that it may have. Then there are fewer choices, and proofs hold for all of them.
+  void leave_to_overlap(Buffers& buffers) {
+    if (buffers.begin_of_op.empty()) return;
+    std::unordered_map<Index, std::vector<Overlap>> overlaps;  // per op
+    const auto is_placed = [&](Index t) { return buffers.buffer_of_tensor[at(t)] != kNone; };
+    const auto overlaps_anyway = [&](const Shared& shared) {
+      const auto& [output, input, offset] = shared.view;
+      if (shared.how != Sharing::inplace || !is_placed(output) || !is_placed(input)) return false;
+      const auto [known, is_new] = overlaps.try_emplace(shared.op);
+      if (is_new) known->second = overlaps_of(graph_, shared.op);
+      return std::ranges::any_of(known->second, [&](const Overlap& overlap) {
+        return overlap.output == output && overlap.input == input && overlap.ahead <= -offset;
+      });
+    };
+    if (std::erase_if(possible_, overlaps_anyway) == 0) return;
+    std::vector<Shared> left = buffers.shared;
+    if (std::erase_if(left, overlaps_anyway) > 0) buffers = buffers_of(graph_, storage_, left);
+  }
+
   // What holds whatever is shared. Where nothing may share bytes by choice, what is proven of the one problem does.
   void find_bound(const Buffers& buffers) {
     const HappensBefore order(graph_);
-    possible_ = possible_sharing(graph_, order, storage_);
     one_choice_ = possible_.empty();
     bound_ = one_choice_ ? bound_of(buffers.problem, options_) : bound_of_sharing(order);
     for (const auto& [name, pin] : graph_.layout().pins)

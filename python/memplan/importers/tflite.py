@@ -143,10 +143,7 @@ class _Model:
             if kind in self._inplace_ops:
                 over = [t for t in inputs if self._shape(t) == self._shape(outputs[0])]
                 op["inplace"] = [{"output": self._names[outputs[0]], "input": self._names[t]} for t in over]
-        op |= self._loops(operator, kind)
-        if op.get("reads_first"):
-            op.pop("inplace", None)  # which is one of the places where the output may lie
-        return op
+        return op | self._loops(operator, kind)
 
     def _loops(self, operator: Any, kind: str) -> dict[str, Any]:
         """Along which loops an operator may be split, and which of them its kernel runs in order."""
