@@ -72,9 +72,9 @@ struct OpSteps {
 // Where ops are on several streams or in branches, each takes one step. O(ops + iterations of ordered loops).
 OpSteps op_steps_of(const Graph& graph, const HappensBefore& order);
 
-// One lifetime per storage, by the order of the list; strips only if ops are on one stream. An input and an output that
-// share a storage by choice live through all stages of their op. O((reads + writes) log members), and for each run of
-// bytes between the ends of members, the members that cover it.
+// One lifetime per storage, by the order of the list; strips only if ops are on one stream. Of an input and an
+// output that share bytes, the inner one lives through all stages of their op. O((reads + writes) log members), and for
+// each run of bytes between the ends of members, the members that cover it.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
                                    const OpSteps& steps);
 

@@ -27,17 +27,12 @@ class StagedMembers {
   StagedMembers(const Graph& graph, const Storages& storages, const OpSteps& steps)
       : growing_(graph.tensors().size()), fading_(growing_) {
     for (std::size_t k = 0; k < steps.fading.size(); ++k) {
-      const auto shares = [&](Index tensor, const std::vector<Index>& others) {
-        return std::any_of(others.begin(), others.end(), [&](Index other) {
-          return storages.storage_of[at(other)] == storages.storage_of[at(tensor)];
-        });
-      };
-      for (const OpSteps::Rows& rows : steps.fading[k])
-        if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).outputs))
-          fading_[at(rows.tensor)] = {&rows, steps.begin[k]};
-      for (const OpSteps::Rows& rows : steps.growing[k])
-        if (!shares(rows.tensor, graph.op(static_cast<Index>(k)).inputs))
-          growing_[at(rows.tensor)] = {&rows, steps.begin[k]};
+      const Op& op = graph.op(static_cast<Index>(k));
+      for (const OpSteps::Rows& rows : steps.fading[k]) fading_[at(rows.tensor)] = {&rows, steps.begin[k]};
+      for (const OpSteps::Rows& rows : steps.growing[k]) growing_[at(rows.tensor)] = {&rows, steps.begin[k]};
+      if (steps.growing[k].empty()) continue;
+      for (const Index input : op.inputs)
+        for (const Index output : op.outputs) keep_whole(graph, storages, input, output);
     }
   }
 
@@ -62,6 +57,18 @@ class StagedMembers {
     const OpSteps::Rows* rows = nullptr;
     Step begin = 0;  // of the op
   };
+
+  // Of an input and an output of an op that share bytes of a storage, the inner one is there in all stages: what is
+  // written in place or cut out, or the part of a concatenation. If neither lies in the other, both are.
+  void keep_whole(const Graph& graph, const Storages& storages, Index input, Index output) {
+    if (storages.storage_of[at(input)] != storages.storage_of[at(output)]) return;
+    const Bytes read = storages.offset_of[at(input)], read_end = read + graph.tensor(input).bytes;
+    const Bytes made = storages.offset_of[at(output)], made_end = made + graph.tensor(output).bytes;
+    if (read >= made_end || made >= read_end) return;
+    const bool is_inside = read <= made && made_end <= read_end, holds_it = made <= read && read_end <= made_end;
+    if (is_inside || !holds_it) growing_[at(output)] = {};
+    if (!is_inside) fading_[at(input)] = {};
+  }
 
   // The stages in which a byte of an output is not alive yet come before it.
   Step first(Index t, Bytes byte, Step otherwise) const {
