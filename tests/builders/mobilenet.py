@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
 
 def mobilenet_v2(resolution: int = 224, width: float = 1.0) -> dict[str, Any]:
@@ -35,13 +35,13 @@ def mobilenet_v2(resolution: int = 224, width: float = 1.0) -> dict[str, Any]:
         ops.append({**entry, "inplace": inplace, "loops": [loop], "cost": 0.0})
         return name
 
-    channels = _rounded(32 * width)
+    channels = rounded(32 * width)
     now = op("stem", tensor("x", resolution, 3, "input"), channels, 3, 2)
     block = 0
-    for expansion, wanted, repeats, stride in _BLOCKS:
+    for expansion, wanted, repeats, stride in BLOCKS:
         for repeat in range(repeats):
             block += 1
-            before, out, hidden = now, _rounded(wanted * width), channels * expansion
+            before, out, hidden = now, rounded(wanted * width), channels * expansion
             if expansion != 1:
                 now = op(f"b{block}.expand", now, hidden)
             now = op(f"b{block}.depthwise", now, hidden, 3, stride if repeat == 0 else 1, depthwise=True)
@@ -49,15 +49,15 @@ def mobilenet_v2(resolution: int = 224, width: float = 1.0) -> dict[str, Any]:
             if repeat > 0 and channels == out:
                 now = add(f"b{block}.add", now, before)
             channels = out
-    now = op("head", now, _rounded(1280 * max(width, 1.0)))
-    tensors.append({"name": "pooled", "bytes": _rounded(1280 * max(width, 1.0))})
+    now = op("head", now, rounded(1280 * max(width, 1.0)))
+    tensors.append({"name": "pooled", "bytes": rounded(1280 * max(width, 1.0))})
     ops.append({"name": "pool", "type": "Pool", "inputs": [now], "outputs": ["pooled"], "cost": 0.0})
     tensors.append({"name": "y", "bytes": 1000, "kind": "output"})
     ops.append({"name": "classify", "type": "Dense", "inputs": ["pooled"], "outputs": ["y"], "cost": 1.28e6})
     return {"tensors": tensors, "ops": ops, "outputs": ["y"]}
 
 
-def _rounded(channels: float) -> int:
+def rounded(channels: float) -> int:
     """To a multiple of 8, and never below nine tenths."""
     found = max(8, int(channels + 4) // 8 * 8)
     return found + 8 if found < 0.9 * channels else found
