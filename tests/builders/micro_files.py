@@ -72,11 +72,16 @@ def model_of(case: Case, offsets: Mapping[int, int], chance: Any) -> bytes:
     quantize(net, y, case.made_dtype, [scale], zero=zero, requantized=again)
     net.graph.inputs, net.graph.outputs = [inputs[k] for k in sorted(offsets) if k >= 0], [y]
     places = {inputs[k] if k >= 0 else y: at for k, at in offsets.items()}
+    return placed(net, places)
+
+
+def placed(net: Any, places: Mapping[int, int]) -> bytes:
+    """The model of a builder; tensors lie at these offsets, by position, and TFLite Micro places the others."""
+    schema, tensors = make()["schema"], len(net.graph.tensors)
     entry = schema.MetadataT()
     entry.name, entry.buffer = "OfflineMemoryAllocation", len(net.model.buffers)
     net.model.metadata = [entry]
     net.model.buffers.append(schema.BufferT())
-    tensors = len(net.graph.tensors)
     data = struct.pack(f"<{3 + tensors}i", 1, 0, tensors, *(places.get(t, -1) for t in range(tensors)))
     net.model.buffers[-1].data = np.frombuffer(data, np.uint8)
     builder = flatbuffers.Builder(1024)
