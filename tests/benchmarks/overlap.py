@@ -49,32 +49,30 @@ def main() -> None:
 
 def rows_of(name: str, order_seconds: float) -> Iterator[dict[str, Any]]:
     """A row of figures for each unit."""
-    plain = graph_of(name, UNITS[-1])
-    first = planned(plain, overlap=False)["peak"]
-    ordered = least(plain, order_seconds, overlap=False)
+    plain = graph_of(name, "whole")
+    first, ordered = planned(plain)["peak"], least(plain, order_seconds)
     for unit in UNITS:
-        graph = graph_of(name, unit)
-        found = planned(graph, overlap=True)
-        orders = {"plain_best_order": ordered, "best_order": least(graph, order_seconds, overlap=True)}
-        yield {"network": name, "ops": len(graph.ops), "unit": unit, "plain": first, **found, **orders}
+        graph = graph_of(name, f"{unit}s")
+        orders = {"plain_best_order": ordered, "best_order": least(graph, order_seconds)}
+        yield {"network": name, "ops": len(graph.ops), "unit": unit, "plain": first, **planned(graph), **orders}
 
 
-def graph_of(name: str, unit: str) -> Any:
-    return memplan.capture(build(name, f"{unit}s")).graph
+def graph_of(name: str, grain: str) -> Any:
+    return memplan.capture(build(name, grain)).graph
 
 
-def least(graph: Any, seconds: float, overlap: bool) -> int | None:
+def least(graph: Any, seconds: float) -> int | None:
     """The peak in the best order; None if there is no time for it."""
     if not seconds:
         return None
-    return memplan.plan(graph, place=PLACE, overlap=overlap, order="best", time_limit=seconds).peak
+    return memplan.plan(graph, place=PLACE, order="best", time_limit=seconds).peak
 
 
-def planned(graph: Any, overlap: bool) -> dict[str, Any]:
+def planned(graph: Any) -> dict[str, Any]:
     seconds = []
     for _ in range(3):
         begin = time.perf_counter()
-        plan = memplan.plan(graph, place=PLACE, overlap=overlap)
+        plan = memplan.plan(graph, place=PLACE)
         seconds.append(time.perf_counter() - begin)
     return {"peak": plan.peak, "bound": plan.lower_bound, "proven": plan.optimal, "seconds": min(seconds)}
 

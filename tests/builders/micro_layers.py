@@ -15,15 +15,15 @@ import numpy as np
 from memplan.importers import tflite_loops, tflite_micro
 
 Size = int | tuple[int, int]
-GRAINS = ("rows", "pixels")  # what an op that runs in order reads and writes together
 _IN_PLACE = frozenset({"ADD", "MUL", "RELU"})  # kernels that may write over an input of as many bytes
 
 
 class Layers:
     """A network in the making: each layer takes names of tensors, and returns that of its output.
 
-    With `grain="rows"`, ops run in order along their outermost loop alone; with "pixels", as the table of TFLite Micro
-    says. `weights` counts the numbers in kernels and biases, and `normalised` the channels of batch norms.
+    With `grain="rows"`, windows run in order along their outermost loop alone; with "pixels", as the table of TFLite
+    Micro says; with "whole", no op runs in order, and elementwise ones run in place. `weights` counts the numbers in
+    kernels and biases, and `normalised` the channels of batch norms.
     """
 
     def __init__(self, rows: int, channels: int = 3, grain: str = "pixels") -> None:
@@ -146,19 +146,21 @@ class Layers:
         names = [*inputs, *(f"{y}/{k}" for k in range(len(constants)))]
         read = list(dict.fromkeys(inputs))
         op: dict[str, Any] = {"name": f"{y}:op", "type": kind, "inputs": read, "outputs": [y]}
-        if kind in _IN_PLACE:
+        op |= self._ordered(operator, names, y)
+        if kind in _IN_PLACE and not op.get(
+            "reads_first"
+        ):  # then in place is one of the places where the output may lie
             op["inplace"] = [{"output": y, "input": x} for x in read]
-        self._ops.append(op | self._ordered(operator, names, y))
+        self._ops.append(op)
         return y
 
     def _ordered(self, operator: tflite_loops.Operator, names: list[str], y: str) -> dict[str, Any]:
         known = tflite_micro.ordered(operator, names, [y])
-        if known is None:
+        if known is None or self._grain == "whole":
             return {}
-        if self._grain == "rows":  # which an elementwise kernel does not read before it writes
-            known = tflite_micro.Ordered(known.loops[:1], False)
         loops = [
-            loop | {"reads": {x: row for x, row in loop["reads"].items() if x in self._shapes}} for loop in known.loops
+            {**loop, "reads": {x: row for x, row in loop["reads"].items() if x in self._shapes}}
+            for loop in known.loops[: 1 if self._grain == "rows" and not known.reads_first else None]
         ]
         return tflite_micro.in_order([], known._replace(loops=loops))
 

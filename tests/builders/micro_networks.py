@@ -96,7 +96,7 @@ NETWORKS: dict[str, tuple[int, Network]] = {  # rows of the picture, and what is
 
 
 def build(name: str, grain: str = "pixels") -> dict[str, Any]:
-    """A network of the list as a graph dict. Its ops run in order by `grain`: "pixels" or "rows"."""
+    """A network of the list as a graph dict. Its ops run in order by `grain`, as for `Layers`."""
     rows, network = NETWORKS[name]
     net = Layers(rows, grain=grain)
     return net.classify(network(net))
