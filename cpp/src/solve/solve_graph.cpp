@@ -34,13 +34,14 @@ class GraphSolver {
     check_options(options_);
     const std::string_view name = planner_.planner.name;
     const bool several = name == "auto";
-    Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
+    const Buffers first = buffers_of(graph_, name == "naive" ? apart(storage_) : storage_);
     possible_ = possible_sharing(graph_, HappensBefore(graph_), storage_);
-    if (several) leave_to_overlap(first);
-    find_bound(first);
+    const std::optional<Buffers> overlapping = several ? left_to_overlap(first) : std::nullopt;
+    find_bound(overlapping ? *overlapping : first);
     if (options_.capacity && bound_ > *options_.capacity)
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
-    consider(first, load(first.problem));
+    consider(first, load(first.problem), !overlapping);
+    if (overlapping && (!best_ || may_go_on())) consider(*overlapping, load(overlapping->problem));
     if (several && !first.shared.empty()) try_sharing_less(load(first.problem));
     if (several && !one_choice_ && may_choose()) try_other_sharing(first.shared);
     if (!best_) attempt(first);
@@ -51,9 +52,10 @@ class GraphSolver {
 
  private:
   // An output that may lie over an input because its op's loops are ordered need not share bytes with it by choice: in
-  // place is one of the distances that it may have. Then there are fewer choices, and proofs hold for all of them.
-  void leave_to_overlap(Buffers& buffers) {
-    if (buffers.begin_of_op.empty()) return;
+  // place is one of the distances that it may have. Then there are fewer choices, and proofs hold for all of them. In
+  // place by choice is tried first, as it leaves less to search for.
+  std::optional<Buffers> left_to_overlap(const Buffers& buffers) {
+    if (buffers.begin_of_op.empty()) return std::nullopt;
     std::unordered_map<Index, std::vector<Overlap>> overlaps;  // per op
     const auto is_placed = [&](Index t) { return buffers.buffer_of_tensor[at(t)] != kNone; };
     const auto overlaps_anyway = [&](const Shared& shared) {
@@ -65,9 +67,10 @@ class GraphSolver {
         return overlap.output == output && overlap.input == input && overlap.ahead <= -offset;
       });
     };
-    if (std::erase_if(possible_, overlaps_anyway) == 0) return;
+    if (std::erase_if(possible_, overlaps_anyway) == 0) return std::nullopt;
     std::vector<Shared> left = buffers.shared;
-    if (std::erase_if(left, overlaps_anyway) > 0) buffers = buffers_of(graph_, storage_, left);
+    std::erase_if(left, overlaps_anyway);
+    return buffers_of(graph_, storage_, left);
   }
 
   // What holds whatever is shared. Where nothing may share bytes by choice, what is proven of the one problem does.
@@ -127,10 +130,10 @@ class GraphSolver {
   };
 
   // Plans the graph with these tensors sharing bytes, unless what they need rules out that it helps.
-  std::optional<Attempted> consider(Buffers buffers, Bytes needed) {
+  std::optional<Attempted> consider(Buffers buffers, Bytes needed, bool has_all = true) {
     const bool too_large = options_.capacity && needed > *options_.capacity;
     if (too_large || (best_ && needed >= best_->plan.peak)) return std::nullopt;
-    return attempt(std::move(buffers));
+    return attempt(std::move(buffers), has_all);
   }
 
   // With several streams the load is not what a plan needs, so there every subset is planned, if they are few.
@@ -141,10 +144,11 @@ class GraphSolver {
     return options_.capacity ? !fits(best_->plan, options_) : !best_->plan.optimal;
   }
 
-  // Keeps the plan if it is better than those before.
-  Attempted attempt(Buffers buffers) {
+  // Keeps the plan if it is better than those before. `has_all`: if there is one choice, this problem has all its plans.
+  Attempted attempt(Buffers buffers, bool has_all = true) {
+    const bool is_whole = one_choice_ && has_all;
     const auto bounded = [&](Plan& plan) {
-      plan.lower_bound = one_choice_ ? std::max(bound_, plan.placement_bound) : bound_;
+      plan.lower_bound = is_whole ? std::max(bound_, plan.placement_bound) : bound_;
       plan.optimal = plan.peak == plan.lower_bound;
       plan.seconds += seconds_;
       plan.found_after += seconds_;
@@ -162,9 +166,11 @@ class GraphSolver {
     check(buffers, plan);
     seconds_ = plan.seconds;
     const Attempted found{plan.placement_bound, plan.peak};
-    if (one_choice_) bound_ = plan.lower_bound;
+    if (is_whole) bound_ = plan.lower_bound;
     const bool interrupted = plan.interrupted;
     if (!best_ || plan.peak < best_->plan.peak) best_ = GraphPlan{std::move(buffers), std::move(plan)};
+    best_->plan.lower_bound = std::max(best_->plan.lower_bound, bound_);
+    best_->plan.optimal = best_->plan.peak == best_->plan.lower_bound;
     best_->plan.seconds = seconds_;
     best_->plan.interrupted = interrupted;
     return found;
