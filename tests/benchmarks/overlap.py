@@ -4,7 +4,7 @@
 
 Peaks are bytes, inputs and outputs of the network among them. "Plain" shares bytes in place alone. What is read and
 written together is a row, an iteration of the outermost loop of a kernel, or a pixel, as the table of kernels says.
-Planning is timed on a graph that is read already, best of three. "Best order" is what `order="best"` finds in so many
+Planning is timed on a graph that is read already, best of three. "Best order" is that of `reorder` after so many
 seconds. The networks are like those of Blacker et al., "Diagonal Memory Optimisation for Machine Learning on
 Micro-controllers" (arXiv 2010.01668), who report that overlap saves up to 34.5 % in eleven models.
 """
@@ -65,7 +65,8 @@ def least(graph: Any, seconds: float) -> int | None:
     """The peak in the best order; None if there is no time for it."""
     if not seconds:
         return None
-    return memplan.plan(graph, place=PLACE, order="best", time_limit=seconds).peak
+    ordered = memplan.reorder(graph, place=PLACE, time_limit=seconds)
+    return memplan.plan(ordered, place=PLACE).peak
 
 
 def planned(graph: Any) -> dict[str, Any]:
