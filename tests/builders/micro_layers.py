@@ -147,9 +147,7 @@ class Layers:
         read = list(dict.fromkeys(inputs))
         op: dict[str, Any] = {"name": f"{y}:op", "type": kind, "inputs": read, "outputs": [y]}
         op |= self._ordered(operator, names, y)
-        if kind in _IN_PLACE and not op.get(
-            "reads_first"
-        ):  # then in place is one of the places where the output may lie
+        if kind in _IN_PLACE:
             op["inplace"] = [{"output": y, "input": x} for x in read]
         self._ops.append(op)
         return y

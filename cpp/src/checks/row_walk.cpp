@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "memplan/errors.hpp"
 
@@ -50,104 +51,108 @@ bool has_plain_rows(const Tensor& tensor) {
   return bytes > 0;
 }
 
-// The rows of one tensor that an iteration touches along an axis, or along axes that are taken together.
-struct Rows {
-  Axes axes;
-  RowRange range;
+// A tensor of the op, laid out for the loops that are run: its axes from the innermost on, those that a loop takes
+// together as one. Rows of the others are whole.
+struct WalkedRows {
+  struct Level {
+    std::int64_t rows;
+    Bytes row;                         // bytes from one row to the next
+    std::size_t loop;                  // of those that are run; kWhole: none
+    const LoopRead* read = nullptr;    // along it, of an input
+    const LoopWrite* write = nullptr;  // of an output
+  };
+  static constexpr std::size_t kWhole = static_cast<std::size_t>(-1);
+
+  Bytes begin;
+  Bytes element;
+  std::vector<Level> levels;
 };
 
-// Calls f with each run of bytes of a tensor that lies in all of these rows; all its other axes are whole.
+// Rows of a level that an iteration touches.
+RowRange rows_at(const WalkedRows::Level& level, const std::vector<RowRange>& iteration) {
+  if (level.loop == WalkedRows::kWhole) return {0, level.rows};
+  return level.read != nullptr ? rows_read(*level.read, iteration[level.loop], level.rows)
+                               : rows_written(*level.write, iteration[level.loop], level.rows);
+}
+
+// Calls f with each run of bytes in the rows that an iteration touches.
 template <class F>
-void for_each_run(const Tensor& tensor, std::vector<Rows> rows, Bytes begin, F&& f) {
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : *tensor.shape) elements *= extent;
-  if (elements == 0) return;
-  std::sort(rows.begin(), rows.end(), [](const Rows& a, const Rows& b) { return a.axes.first < b.axes.first; });
-  // The inner bytes of each axis, from the last one on; then runs are laid out from the outermost on.
-  struct Level {
-    std::int64_t first, last;
-    Bytes row;
-  };
-  std::vector<Level> levels;
-  Bytes inner = tensor.bytes / elements;
-  Index axis = static_cast<Index>(tensor.shape->size()) - 1;
-  while (axis >= 0) {
-    const auto limited = std::find_if(rows.begin(), rows.end(), [&](const Rows& r) { return r.axes.last == axis; });
-    const Axes axes = limited == rows.end() ? Axes{axis, axis} : limited->axes;
-    const std::int64_t all = memplan::rows_of(tensor, axes);
-    const RowRange range = limited == rows.end() ? RowRange{0, all} : limited->range;
-    if (range.empty()) return;
-    levels.push_back({range.begin, range.end, inner});
-    inner *= all;
-    axis = axes.first - 1;
+void for_each_run(const WalkedRows& tensor, const std::vector<RowRange>& iteration, F&& f) {
+  // From the innermost level on, rows that lie one behind another are one run.
+  std::size_t level = 0;
+  Bytes first = tensor.begin, length = tensor.element;
+  for (bool is_whole = true; level < tensor.levels.size() && is_whole; ++level) {
+    const RowRange rows = rows_at(tensor.levels[level], iteration);
+    if (rows.empty()) return;
+    first += rows.begin * tensor.levels[level].row;
+    length = rows.size() * tensor.levels[level].row;
+    is_whole = rows.size() == tensor.levels[level].rows;
   }
-  std::vector<ByteRun> runs = {{begin, begin + tensor.bytes / elements}};
-  for (const Level& level : levels) {
-    std::vector<ByteRun> next;
-    for (const ByteRun& run : runs) {
-      const Bytes length = run.end - run.begin;
-      if (length == level.row && runs.size() == 1) {
-        next.push_back({run.begin + level.first * level.row, run.begin + level.last * level.row});
-        continue;
-      }
-      for (std::int64_t i = level.first; i < level.last; ++i)
-        next.push_back({run.begin + i * level.row, run.end + i * level.row});
+  for (std::size_t outer = level; outer < tensor.levels.size(); ++outer)
+    if (rows_at(tensor.levels[outer], iteration).empty()) return;
+  const auto shifted = [&](auto&& self, std::size_t outer, Bytes begin) -> void {
+    if (outer == level) {
+      f(ByteRun{begin, begin + length});
+      return;
     }
-    runs = std::move(next);
-  }
-  for (const ByteRun& run : runs) f(run);
+    const RowRange rows = rows_at(tensor.levels[outer - 1], iteration);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row)
+      self(self, outer - 1, begin + row * tensor.levels[outer - 1].row);
+  };
+  shifted(shifted, tensor.levels.size(), first);
 }
 
 class RowWalk {
  public:
   RowWalk(const Graph& graph, const Op& op, const std::vector<WalkedTensor>& inputs,
           const std::vector<WalkedTensor>& outputs, std::size_t loops, bool reads_first)
-      : graph_(graph), op_(op), inputs_(inputs), outputs_(outputs), loops_(loops), reads_first_(reads_first) {}
+      : graph_(graph), op_(op), inputs_(inputs), loops_(loops), reads_first_(reads_first) {
+    for (const WalkedTensor& input : inputs) read_.push_back(laid_out(input, op.inputs[input.position], true));
+    for (const WalkedTensor& output : outputs) {
+      WalkedRows rows = laid_out(output, op.outputs[output.position], false);
+      (is_written_in_turn(output.position) ? written_in_turn_ : written_first_).push_back(std::move(rows));
+    }
+  }
 
   // Iterations of the innermost of these loops that are run as one; they live together.
   std::string run(std::int64_t group) {
     group_ = group;
-    written_ = {};
-    for (const WalkedTensor& output : outputs_)
-      if (!is_written_in_turn(output.position)) write_whole(output);
-    std::string wrong;
-    std::vector<RowRange> iteration(loops_);
-    step(0, iteration, wrong);
-    return wrong;
+    iteration_.assign(loops_, {});
+    for (const WalkedRows& output : written_first_) {
+      Bytes bytes = output.element;
+      for (const WalkedRows::Level& level : output.levels) bytes *= level.rows;
+      written_.add({output.begin, output.begin + bytes});
+    }
+    step(0);
+    return wrong_;
   }
 
  private:
   const Loop& loop(std::size_t l) const { return op_.loops[at(op_.ordered[l])]; }
 
-  void step(std::size_t l, std::vector<RowRange>& iteration, std::string& wrong) {
-    if (l == loops_) {
-      iterate(iteration, wrong);
-      return;
+  WalkedRows laid_out(const WalkedTensor& walked, Index t, bool is_input) const {
+    const Tensor& tensor = graph_.tensor(t);
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : *tensor.shape) elements *= extent;
+    WalkedRows rows{walked.begin, tensor.bytes / elements, {}};
+    Bytes row = rows.element;
+    for (Index axis = static_cast<Index>(tensor.shape->size()) - 1; axis >= 0;) {
+      WalkedRows::Level level{0, row, WalkedRows::kWhole};
+      Axes axes{axis, axis};
+      for (std::size_t l = 0; l < loops_; ++l) {
+        for (const LoopRead& read : loop(l).reads)
+          if (is_input && at(read.input) == walked.position && read.axes.last == axis)
+            level.loop = l, level.read = &read, axes = read.axes;
+        for (const LoopWrite& write : loop(l).writes)
+          if (!is_input && at(write.output) == walked.position && write.axes.last == axis)
+            level.loop = l, level.write = &write, axes = write.axes;
+      }
+      level.rows = memplan::rows_of(tensor, axes);
+      row *= level.rows;
+      rows.levels.push_back(level);
+      axis = axes.first - 1;
     }
-    const std::int64_t size = l + 1 == loops_ ? group_ : 1;
-    for (std::int64_t i = 0; i < loop(l).extent && wrong.empty(); i += size) {
-      iteration[l] = {i, std::min(i + size, loop(l).extent)};
-      step(l + 1, iteration, wrong);
-    }
-  }
-
-  void iterate(const std::vector<RowRange>& iteration, std::string& wrong) {
-    const auto read = [&] {
-      for (const WalkedTensor& input : inputs_)
-        if (wrong.empty()) wrong = check(input, iteration);
-    };
-    read();
-    for (const WalkedTensor& output : outputs_)
-      if (is_written_in_turn(output.position)) write(output, iteration);
-    if (!reads_first_) read();
-  }
-
-  static std::string text(const std::vector<RowRange>& iteration) {
-    std::string text = " in iteration ";
-    for (std::size_t l = 0; l < iteration.size(); ++l)
-      text += (l > 0 ? ", " : "") + std::to_string(iteration[l].begin) +
-              (iteration[l].size() > 1 ? " to " + std::to_string(iteration[l].end - 1) : "");
-    return text + " of its ordered loops";
+    return rows;
   }
 
   // What a loop adds to, or makes early, is there from the start, also where that loop is not run by itself.
@@ -159,51 +164,47 @@ class RowWalk {
     return true;
   }
 
-  std::vector<Rows> rows_of(const WalkedTensor& input, const std::vector<RowRange>& iteration) const {
-    const Tensor& tensor = graph_.tensor(op_.inputs[input.position]);
-    std::vector<Rows> rows;
-    for (std::size_t l = 0; l < loops_; ++l)
-      for (const LoopRead& read : loop(l).reads)
-        if (at(read.input) == input.position)
-          rows.push_back({read.axes, rows_read(read, iteration[l], memplan::rows_of(tensor, read.axes))});
-    return rows;
+  void step(std::size_t l) {
+    if (l == loops_) {
+      read();
+      for (const WalkedRows& output : written_in_turn_)
+        for_each_run(output, iteration_, [&](const ByteRun& run) { written_.add(run); });
+      if (!reads_first_) read();
+      return;
+    }
+    const std::int64_t size = l + 1 == loops_ ? group_ : 1;
+    for (std::int64_t i = 0; i < loop(l).extent && wrong_.empty(); i += size) {
+      iteration_[l] = {i, std::min(i + size, loop(l).extent)};
+      step(l + 1);
+    }
   }
 
-  std::string check(const WalkedTensor& input, const std::vector<RowRange>& iteration) const {
-    const Tensor& tensor = graph_.tensor(op_.inputs[input.position]);
-    std::string wrong;
-    const auto look = [&](const ByteRun& run) {
-      if (!wrong.empty() || !written_.touches(run)) return;
-      wrong = "reads bytes [" + std::to_string(run.begin) + ", " + std::to_string(run.end) + ") of tensor " +
-              quoted(tensor.name) + text(iteration) + ", but has written there before";
-    };
-    for_each_run(tensor, rows_of(input, iteration), input.begin, look);
-    return wrong;
+  void read() {
+    for (std::size_t i = 0; i < read_.size() && wrong_.empty(); ++i)
+      for_each_run(read_[i], iteration_, [&](const ByteRun& run) {
+        if (wrong_.empty() && written_.touches(run)) wrong_ = described(i, run);
+      });
   }
 
-  void write(const WalkedTensor& output, const std::vector<RowRange>& iteration) {
-    const Tensor& tensor = graph_.tensor(op_.outputs[output.position]);
-    std::vector<Rows> rows;
-    for (std::size_t l = 0; l < loops_; ++l)
-      for (const LoopWrite& write : loop(l).writes)
-        if (at(write.output) == output.position)
-          rows.push_back({write.axes, rows_written(write, iteration[l], memplan::rows_of(tensor, write.axes))});
-    for_each_run(tensor, rows, output.begin, [&](const ByteRun& run) { written_.add(run); });
-  }
-
-  void write_whole(const WalkedTensor& output) {
-    const Bytes bytes = graph_.tensor(op_.outputs[output.position]).bytes;
-    if (bytes > 0) written_.add({output.begin, output.begin + bytes});
+  std::string described(std::size_t i, const ByteRun& run) const {
+    std::string text = "reads bytes [" + std::to_string(run.begin) + ", " + std::to_string(run.end) + ") of tensor " +
+                       quoted(graph_.tensor(op_.inputs[inputs_[i].position]).name) + " in iteration ";
+    for (std::size_t l = 0; l < iteration_.size(); ++l)
+      text += (l > 0 ? ", " : "") + std::to_string(iteration_[l].begin) +
+              (iteration_[l].size() > 1 ? " to " + std::to_string(iteration_[l].end - 1) : "");
+    return text + " of its ordered loops, but has written there before";
   }
 
   const Graph& graph_;
   const Op& op_;
   const std::vector<WalkedTensor>& inputs_;
-  const std::vector<WalkedTensor>& outputs_;
   const std::size_t loops_;  // the outermost of the ordered ones that are run
   const bool reads_first_;
+  std::vector<WalkedRows> read_, written_in_turn_, written_first_;
   std::int64_t group_ = 1;
+  std::vector<RowRange> iteration_;  // per loop that is run
   WrittenBytes written_;
+  std::string wrong_;
 };
 
 }  // namespace
