@@ -47,7 +47,7 @@ def dead(plan: memplan.Plan) -> list[Fill]:
         live = [
             (slot.offset, slot.offset + slot.bytes)
             for name, slot in plan.tensors.items()
-            if (FIRST if name in inputs else slot.first) <= after and slot.last > after + 1
+            if (FIRST if name in inputs else plan.steps.op_at(slot.first)) <= after < plan.steps.op_at(slot.last - 1)
         ]
         edges = [(0, 0), *sorted(live), (plan.peak, plan.peak)]
         found += [Fill(after, a[1], b[0]) for a, b in pairwise(edges) if a[1] < b[0]]
