@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -142,3 +144,27 @@ def test_what_writes_over_its_input_is_not_copied(compute: Any) -> None:
     Net()(x).backward()
     assert all(torch.equal(run.gradients["x"], x.grad) for run in runs)
     assert runs[1].copied == 0
+
+
+def resident(arena: Any) -> int:
+    """Bytes of the whole pages of an arena that are there."""
+    first, last = pages.page_up(arena.data_ptr()), pages.page_down(arena.data_ptr() + len(arena))
+    with Path("/proc/self/pagemap").open("rb") as file:
+        file.seek(first // 4096 * 8)
+        entries = np.frombuffer(file.read((last - first) // 4096 * 8), dtype=np.uint64)
+    return int((entries >> np.uint64(63)).sum()) * 4096
+
+
+def test_copies_of_small_results_take_no_more_than_leaves_the_arena() -> None:
+    module, x = nn.Sequential(*(nn.Linear(32, 32) for _ in range(30))), torch.randn(512, 32)
+    plan = memplan.plan(module, args=(x,), train=True, alignment=64)
+    expected = plan.run(x, check=True, views=True)
+    arena = vars(plan)["_bound"].bound._memory.arena
+    expected, before = [gradient.clone() for gradient in expected.gradients.values()], resident(arena)
+    for check in (True, False):
+        run = plan.run(x, check=check)
+        copied = sum(gradient.nbytes for gradient in run.gradients.values())
+        assert copied > 100_000
+        assert before - resident(arena) > copied - 4096
+        assert all(map(torch.equal, run.gradients.values(), expected))
+    assert resident(arena) <= before  # the same pages again

@@ -6,12 +6,14 @@ import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ... import _core
 from ...errors import InvalidPlanError, UnsupportedError
-from .pages import LEAST, mapped, taken
+from ...plans.usage import free_ranges
+from .pages import LEAST, mapped, page_down, page_up, taken
 from .recording import Recording, StorageRecord, View
 
 if TYPE_CHECKING:
@@ -101,17 +103,35 @@ class Memory:
         """Whether a tensor lies in the arena."""
         return tensor.untyped_storage().data_ptr() == self.arena.untyped_storage().data_ptr()
 
+    def may_be_taken(self, view: View) -> bool:
+        """Whether the pages of the arena that a view lies in may leave it; else it is to be copied."""
+        dense = view.end - view.begin == math.prod(view.sizes) * view.dtype.itemsize
+        own = self.offset[view.storage] is not None and self.behind > 0
+        return own and dense and view.end - view.begin >= LEAST and not (view.conj or view.neg)
+
     def taken(self, view: View) -> Tensor | None:
-        """The tensor of a view, with the pages of the arena that it lies in; None where it is to be copied."""
-        span, itemsize = self.span(view), view.dtype.itemsize
-        dense = view.end - view.begin == math.prod(view.sizes) * itemsize
-        if span is None or not self.behind or not dense or view.end - view.begin < LEAST or view.conj or view.neg:
-            return None
+        """The tensor of a view that may be taken, with its pages; None where the system does not move them."""
+        span = self.span(view)
+        assert span is not None
         bytes = taken(self.arena, *span)
         if bytes is None:
             return None
         made = torch.empty(0, dtype=view.dtype)
         return made.set_(bytes.untyped_storage(), 0, view.sizes, view.strides)
+
+    def pages_beside(self, given: Collection[View], nbytes: int) -> list[tuple[int, int]]:
+        """Addresses (begin, end) of whole pages, at most `nbytes`, that hold nothing of what a run gives."""
+        if not self.behind:
+            return []
+        spans = [span for view in given if (span := self.span(view)) is not None]
+        used = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        address, found = self.arena.data_ptr(), []
+        for offset, room in free_ranges(used[:, 0], used[:, 1], len(self.arena), 1, LEAST):
+            begin = page_up(address + offset)
+            end = min(page_down(address + offset + room), begin + page_down(nbytes))
+            found += [(begin, end)] if begin < end else []
+            nbytes -= end - begin
+        return found
 
     def bytes(self, storage: int, begin: int, end: int) -> Tensor:
         """The bytes [begin, end) of a storage, where it lies now."""

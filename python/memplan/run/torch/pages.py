@@ -78,6 +78,11 @@ def moved(move: Move) -> bool:
     return bool(found != _FAILED)
 
 
+def emptied(begin: int, end: int) -> None:
+    """Give whole pages back to the system: they are zero then, and take no memory until they are written to."""
+    _madvise()(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
+
+
 def page_up(address: int) -> int:
     return -(-address // _PAGE) * _PAGE
 
@@ -91,6 +96,11 @@ def _mremap() -> Any:
     function = ctypes.CDLL(None).mremap
     function.restype = ctypes.c_void_p
     return function
+
+
+@cache
+def _madvise() -> Any:
+    return ctypes.CDLL(None).madvise
 
 
 def _region(nbytes: int, flags: int = 0) -> mmap.mmap:

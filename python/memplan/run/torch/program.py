@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -28,6 +29,7 @@ from .kernels import Instruction, instruction
 from .memory import Memory
 from .module_state import Modes
 from .offering import Offering
+from .pages import emptied
 from .pieces.recording import in_pieces
 from .recording import CallRecord, Recording, View
 from .sources import Sources
@@ -147,7 +149,10 @@ class BoundProgram:
         self._ops, self._copied = len(made), 0
         given = recording.returned_views()
         returned = self._memory.unplaced({view.storage for view in given})
-        self._alone = _alone(given)
+        self._taken = {view for view in _alone(given) if self._memory.may_be_taken(view)}
+        copied = [view for view in {*given} - self._taken if self._memory.span(view) is not None]
+        nbytes = sum(math.prod(view.sizes) * view.dtype.itemsize for view in copied)
+        self._emptied = self._memory.pages_beside(given, nbytes)  # copies take as many bytes as leave the arena
         self._offering = Offering(plan, self._memory, common is None and plan.pools is None)
         last = {storage: place for place, (_, call, _) in enumerate(found) for storage in call.written}
         runs: list[tuple[int, bool, _Step]] = []
@@ -270,9 +275,11 @@ class BoundProgram:
             tensor = self._memory.tensor(view)
             if views or view.storage in self._outside:
                 return tensor.detach()
-            taken = self._memory.taken(view) if view in self._alone else None
+            taken = self._memory.taken(view) if view in self._taken else None
             return tensor.clone() if taken is None else taken
 
+        for begin, end in () if views else self._emptied:
+            emptied(begin, end)
         return Run(
             outputs=None if recording.loss is not None else recording.result_of(give, self._numbers),
             loss=None if recording.loss is None else give(recording.loss),
