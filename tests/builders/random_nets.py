@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 Layer = Callable[[Tensor], Tensor]
+_MOST_ROWS = 4096  # that are multiplied with each other
 
 
 class RandomNet(nn.Module):
@@ -123,7 +124,7 @@ class RandomNet(nn.Module):
         if kind == "softmax":
             over = chance.choice((F.softmax, F.log_softmax))
             return lambda x: over(x, -1)
-        if kind == "matmul":
+        if kind == "matmul" and x.shape[1] <= _MOST_ROWS:
             return lambda x: torch.bmm(x, x.transpose(1, 2)).tanh() @ x
         if kind == "window":
             return lambda x: x[:, ::2].repeat_interleave(2, 1)[:, : x.shape[1]]
