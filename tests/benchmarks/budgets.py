@@ -74,7 +74,7 @@ def compiled(name: str, share: int) -> dict[str, Any]:
     expected, usual, real = measured()
     row = {"usual": usual, "allocated_usual": real}
     try:
-        found, held, real = measured(budget=f"kept + {share}%")
+        found, held, real = measured(budget=f"kept + {usual * share // 100}")
     except Exception as error:
         return row | refused(error, usual * share // 100)
     return row | {"held": held, "allocated": real, "equal": agreed(expected, found)}

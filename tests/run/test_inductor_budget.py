@@ -15,7 +15,7 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
 from memplan.inductor.wrapper import Block  # noqa: E402
-from memplan.run.inductor import attempts, compiling, joint, step_load  # noqa: E402
+from memplan.run.inductor import attempts, compiling, fusing, joint, step_load  # noqa: E402
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
@@ -58,7 +58,8 @@ def compiled(model: Any, budget: int, found: list[int], backwards: list[Any] | N
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each op writes its result: nothing is fused."""
     for module in (step_load, joint):
-        monkeypatch.setattr(module, "in_registers", lambda node: False)
+        monkeypatch.setattr(module, "in_registers", lambda *_: set())
+        monkeypatch.setattr(module, "written_over", lambda *_: [])
 
 
 def step(model: Any, module: Any, x: Any) -> tuple[int, list[Any]]:
@@ -140,6 +141,21 @@ def test_too_small_a_budget_says_what_is_needed(returned: bool) -> None:
         compiled(Words(returned), floor - 1, [])(*given)
     with pytest.raises(Exception, match=r"no partition of the graph was found that fits .*; the least found"):
         compiled(Words(returned), floor, [])(*given)
+
+
+def test_when_backward_begins_all_gradients_that_it_is_given_are_there() -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(64))
+
+        def forward(self, x: Any) -> Any:
+            return x * self.weight
+
+    x = torch.randn(256, 64)
+    what = rf"at least .* .{2 * x.nbytes:,} bytes., .* because the beginning of the backward pass needs 64.00 KiB of"
+    with pytest.raises(Exception, match=what):
+        compiled(Scaled(), 2 * x.nbytes - 1, [])(x)
 
 
 class Known:
@@ -347,10 +363,11 @@ def test_ops_that_are_far_apart_are_not_fused(monkeypatch: pytest.MonkeyPatch) -
     from torch._inductor.scheduler import Scheduler
 
     monkeypatch.setattr(Scheduler, "can_fuse", lambda *_: True)
-    monkeypatch.setattr(Scheduler, "can_fuse", compiling._near(Scheduler.can_fuse))
+    monkeypatch.setattr(Scheduler, "can_fuse", fusing.near(Scheduler.can_fuse, compiling._fuse_within))
 
     def fused(first: tuple[int, int], second: tuple[int, int], settings: Settings) -> bool:
-        one, other = (SimpleNamespace(min_order=low, max_order=high) for low, high in (first, second))
+        orders = (first, second)
+        one, other = (SimpleNamespace(min_order=low, max_order=high, get_nodes=list) for low, high in orders)
         with compiling._planning(settings, Step()):
             both = {Scheduler.can_fuse(None, one, other), Scheduler.can_fuse(None, other, one)}
         assert len(both) == 1
@@ -364,9 +381,81 @@ def test_ops_that_are_far_apart_are_not_fused(monkeypatch: pytest.MonkeyPatch) -
     assert Scheduler.can_fuse(None, None, None)  # other backends compile as ever
 
 
+@pytest.mark.parametrize(("total", "added", "together"), [(1000, 999, False), (1000, 1000, True)])
+def test_a_total_that_is_larger_is_not_there_while_summands_are_made(
+    monkeypatch: pytest.MonkeyPatch, total: int, added: int, together: bool
+) -> None:
+    from torch._inductor.virtualized import V
+
+    to = SimpleNamespace(get_numel=lambda: total, get_dtype=lambda: torch.float32)
+    monkeypatch.setattr(fusing, "_totals", lambda node: [(to, added, torch.float32)] if node.scatters else [])
+    plain, scatter = (SimpleNamespace(min_order=0, max_order=0, scatters=scatters) for scatters in (False, True))
+    can_fuse = fusing.near(lambda *_: True, lambda: 16)
+    with V.set_graph_handler(SimpleNamespace(sizevars=sizes())):
+        assert can_fuse(None, plain, plain)
+        assert can_fuse(None, plain, scatter) == can_fuse(None, scatter, plain) == together
+
+
+def sizes() -> Any:
+    return SimpleNamespace(optimization_hint=lambda size, fallback: size)
+
+
+@pytest.mark.parametrize(("own", "read", "kept"), [(65, [32, 32], False), (64, [32, 32], True), (1, [], False)])
+def test_what_is_larger_than_what_it_is_computed_of_is_not_kept(own: int, read: list[int], kept: bool) -> None:
+    from torch._inductor.virtualized import V
+
+    loops = SimpleNamespace(
+        get_read_names=lambda: range(len(read)), get_numel=lambda: own, get_dtype=lambda: torch.float32
+    )
+    graph = SimpleNamespace(get_numel=lambda k: read[k], get_dtype=lambda k: torch.float32, sizevars=sizes())
+    keeps, box = fusing.unless_larger(lambda *_: True, compiling._fuse_within), SimpleNamespace(data=loops)
+    with V.set_graph_handler(graph):
+        assert keeps(box, 2)
+        with compiling._planning(Settings(fuse_within=16), Step()):
+            assert keeps(box, 2) == kept
+    assert not fusing.unless_larger(lambda *_: False, compiling._fuse_within)(box, 2)
+
+
+def traced(compute: Any, *inputs: Any) -> dict[str, Any]:
+    """The nodes of a function's graph, by name."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    graph = make_fx(compute, tracing_mode="fake")(*inputs).graph
+    return {node.name: node for node in graph.nodes}
+
+
+def test_what_parts_of_one_op_read_is_computed_there_too() -> None:
+    """As sigmoid in backward of SiLU."""
+
+    def compute(x: Any, y: Any) -> Any:
+        s = y.sigmoid()
+        return (x * s) * (1 - s), x.exp().mm(y)
+
+    nodes = traced(compute, torch.randn(8, 8), torch.randn(8, 8))
+    inside = step_load.in_registers([*nodes.values()])
+    assert {node.name for node in inside} == {"sigmoid", "mul", "rsub"}
+    parts = [node.name for node in step_load.parts_of(nodes["mul_1"], inside)]
+    assert parts[0] == "mul_1"
+    assert parts[-1] == "sigmoid"
+    assert sorted(parts) == ["mul", "mul_1", "rsub", "sigmoid"]
+    apart = step_load.in_registers([*nodes.values()], lambda node, user: user.name == "rsub")
+    assert {node.name for node in apart} == {"mul", "rsub"}
+
+
+def test_elementwise_ops_are_written_over_what_they_read_but_for_given_gradients() -> None:
+    def compute(primals: Any, tangents: Any) -> Any:
+        y = primals.mm(primals)
+        return (tangents * 2).mm(primals), y.view(64).exp(), y.sum()
+
+    nodes = traced(compute, torch.randn(8, 8), torch.randn(8, 8))
+    over = {name: step_load.written_over(node, set()) for name, node in nodes.items() if node.op == "call_function"}
+    assert over["exp"] == [*step_load.storages(nodes["mm"])]
+    assert over["mul"] == over["sum_1"] == over["mm"] == []
+
+
 def test_loops_are_functions_of_their_own() -> None:
     """What a function takes is there while it runs: also what its first loop alone reads."""
-    ready = compiling._alone(lambda _: False)
+    ready = fusing.alone(lambda _: False, compiling._fuse_within)
     assert not ready(None)
     for settings, alone in ((Settings(), False), (Settings(fuse_within=16), True)):
         with compiling._planning(settings, Step()):

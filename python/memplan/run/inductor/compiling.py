@@ -26,8 +26,6 @@ from torch import fx
 from torch._inductor import compile_fx as compile_fx_of_torch
 from torch._inductor import list_mode_options, memory
 from torch._inductor.codegen import wrapper
-from torch._inductor.codegen.cpp import CppScheduling
-from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
@@ -35,6 +33,7 @@ from .attempts import within
 from .budget import WithinBudget
 from .compiled import loaded_since, times_loaded
 from .forward_outputs import Outputs, Step
+from .fusing import fuse_less
 from .ordering import in_order
 from .rewriting import rewritten
 from .settings import Settings
@@ -104,6 +103,11 @@ def _planning(settings: Settings, step: Step) -> Iterator[None]:
         _NOW.reset(token)
 
 
+def _fuse_within() -> int | None:
+    now = _NOW.get()
+    return None if now is None else now[0].fuse_within
+
+
 def _install() -> None:
     """Replace the pass that plans memory, unless that was done."""
     with _ONCE:
@@ -111,36 +115,7 @@ def _install() -> None:
         if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
             owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
             memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
-            scheduler: Any = Scheduler
-            scheduler.can_fuse = _near(scheduler.can_fuse)
-            kernels: Any = CppScheduling
-            kernels.ready_to_flush = _alone(kernels.ready_to_flush)
-
-
-def _near(by_torch: Callable[..., bool]) -> Callable[..., bool]:
-    """What refuses to fuse ops that are far apart in the graph: what they read and write would live all the while."""
-
-    @functools.wraps(by_torch)
-    def can_fuse(scheduler: Any, one: Any, other: Any, *more: Any, **named: Any) -> bool:
-        now = _NOW.get()
-        if now is not None and now[0].fuse_within is not None:
-            apart = max(other.max_order - one.min_order, one.max_order - other.min_order)
-            if apart > now[0].fuse_within:
-                return False
-        return by_torch(scheduler, one, other, *more, **named)
-
-    return can_fuse
-
-
-def _alone(by_torch: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """What gives each loop a function of its own: all that a function takes is there while it runs."""
-
-    @functools.wraps(by_torch)
-    def ready_to_flush(scheduling: Any) -> bool:
-        now = _NOW.get()
-        return (now is not None and now[0].fuse_within is not None) or by_torch(scheduling)
-
-    return ready_to_flush
+            fuse_less(_fuse_within)
 
 
 def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

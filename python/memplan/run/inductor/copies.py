@@ -55,7 +55,7 @@ class _Copies:
 
     def before(self, op: fx.Node, again: Sequence[fx.Node]) -> None:
         """Run some ops again right before one, which reads what was made last."""
-        parts = list(dict.fromkeys(parts_of(op, self._inside)))
+        parts = parts_of(op, self._inside)
         for part in reversed(parts[1:]):
             op.prepend(part)
         with self._graph.inserting_before(parts[-1]):

@@ -3,7 +3,8 @@
 Inductor fuses most ops, so that their results may never be in memory. Some kernels it only calls: matrix products,
 convolutions, attention. Such a kernel needs all that it reads and makes at once. What it reads was made in memory. If a
 loop made it of gradients that backward is given, both were there, for nothing is written over these. If an op follows
-gradients, forward has run, and the caller holds what forward returned. When backward ends, gradients are held too.
+gradients, forward has run, and the caller holds what forward returned. When backward begins, all gradients that it is
+given are held too, and when it ends, all that it makes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
 from ...importers.torch.effects import flat_tensors
 from ...printing.units import format_bytes
 from .holding import in_words
-from .step_load import hint, storages, total_of
+from .step_load import hint, storages, tangents_of, total_of
 
 _aten = torch.ops.aten
 _PRODUCTS = {_aten.mm.default, _aten.addmm.default, _aten.bmm.default, _aten.baddbmm.default}
@@ -47,15 +48,15 @@ NONE = Floor()
 def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
     """The floor of a joint graph, as a budget counts: without weights, inputs of the network and states.
 
-    No op is in the graph twice. If ops may run in pieces, which is not `whole`, only the end of backward counts.
+    No op is in the graph twice. If ops may run in pieces, which is not `whole`, only where backward begins and ends
+    counts.
     """
     results: Any = joint.output_node().args[0]
     said = joint.output_node().meta.get("desc") or [None] * len(results)
     outputs = [(node, what) for node, what in zip(results, said, strict=True) if isinstance(node, fx.Node)]
     first = [node for node, what in outputs if isinstance(what, PlainAOTOutput)]  # the caller of forward gets these
-    given = joint.find_nodes(op="placeholder")
-    outside = {s for node in given if "tangents" not in node.name for s in storages(node)}
-    tangents = [node for node in given if "tangents" in node.name]
+    given, tangents = joint.find_nodes(op="placeholder"), tangents_of(joint)
+    outside = {s for node in given if node not in tangents for s in storages(node)}
     backward, computed = _after(joint, tangents), _after(joint, given)
     source = _sources(joint)
     maker = {s: node for node in reversed(joint.nodes) for s in storages(node)}
@@ -75,6 +76,9 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
     gradients = sizes(node for node, _ in outputs if node in backward)
     summed = sum(size for place, size in gradients.items() if place not in kept)
     best = Floor(sum(kept.values()) + summed, _said("the end of the backward pass", kept, maker, summed))
+    begin = {**sizes(tangents), **kept}
+    if sum(begin.values()) > best.total:
+        best = Floor(sum(begin.values()), _said("the beginning of the backward pass", begin, maker))
     if not whole:
         return best
     called = dict.fromkeys(node for node in joint.nodes if _is_called(node))

@@ -22,7 +22,7 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 from ... import _core
 from ...importers.torch.costs import cost_of
 from .copies import run_again
-from .step_load import hint, in_registers, parts_of, read_by, storages, total_of
+from .step_load import hint, in_registers, parts_of, read_by, storages, total_of, written_over
 
 
 class Joint:
@@ -43,7 +43,7 @@ class Joint:
         self._types = get_default_op_list()
         self._outside = {s for node in info.inputs for s in storages(node)}
         self._backward = self._of_backward()
-        self._inside = {node for node in nodes.nodes if self._is_part(node)}
+        self._inside = in_registers([*nodes.nodes], self._are_apart)
         self.cost: list[float] = []
         self.again: list[str] = []
         ops: list[_core.Op] = []
@@ -57,7 +57,7 @@ class Joint:
                 continue
             size.update(made)
             names = ([f"s{s}" for s in read], [f"s{s}" for s in made])
-            ops.append(_core.Op(node.name, str(node.target), *names, inplace=_over_total(node, size)))
+            ops.append(_core.Op(node.name, str(node.target), *names, inplace=self._over(node, size)))
             self.cost.append(sum(cost_of_node(part) for part in parts_of(node, self._inside)))
             self.again.append("same" if self._may_run_again(node) else "never")
         kept = {s for node in nodes.output_node().all_input_nodes for s in storages(node)}
@@ -106,11 +106,14 @@ class Joint:
             return True
         return node.name in self._backward or (_is_view(node) and not _saved(node))
 
-    def _is_part(self, node: fx.Node) -> bool:
-        if not in_registers(node):
-            return False
-        (user,) = node.users
-        return (node.name in self._backward) == (user.name in self._backward) and not _saved(node)
+    def _are_apart(self, node: fx.Node, user: fx.Node) -> bool:
+        return (node.name in self._backward) != (user.name in self._backward) or _saved(node)
+
+    def _over(self, node: fx.Node, size: Mapping[int, int]) -> list[tuple[str, str, int]]:
+        """What a node may be written over."""
+        total = total_of(node)
+        there = written_over(node, self._inside) if total is None else storages(total)
+        return [(f"s{made}", f"s{old}", 0) for made in storages(node) for old in there if old in size and old != made]
 
     def _may_run_again(self, node: fx.Node) -> bool:
         if node.name in self._backward or node.op != "call_function":
@@ -126,15 +129,6 @@ def cost_of_node(node: fx.Node) -> float:
         return 0.0
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda given: given.meta.get("val"))
     return float(hint(cost_of(node.target, args, kwargs, node.meta["val"])))
-
-
-def _over_total(node: fx.Node, size: Mapping[int, int]) -> list[tuple[str, str, int]]:
-    """What a node may be written over."""
-    total = total_of(node)
-    if total is None:
-        return []
-    [made], [there] = storages(node), storages(total)
-    return [(f"s{made}", f"s{there}", 0)] if there in size else []
 
 
 def _is_view(node: fx.Node) -> bool:

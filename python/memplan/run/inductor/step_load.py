@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -56,11 +56,15 @@ class _Timeline:
         nodes = [node for node in graph.graph.nodes if node.op != "output"]
         given = {storage for node in nodes if node.op == "placeholder" for storage in storages(node)}
         self._now = {storage: place for storage, place in self._now.items() if storage in given}
-        inside = {node for node in nodes if in_registers(node)}
+        inside = in_registers(nodes)
+        last = {
+            s: node for node in nodes if node not in inside for used in read_by(node, inside) for s in storages(used)
+        }
+        last |= dict.fromkeys((s for used in graph.graph.output_node().all_input_nodes for s in storages(used)), None)
         for node in nodes:
             if node in inside:
                 continue
-            self._write_over(node)
+            self._write_over(node, [s for s in written_over(node, inside) if last[s] is node])
             self._meet(node)
             for used in read_by(node, inside):
                 self._use(used)
@@ -77,13 +81,14 @@ class _Timeline:
         ends = [self._steps + 1 if place in self._kept else end for place, end in enumerate(self._end)]
         return _core.Problem(self._size, self._begin, ends).load
 
-    def _write_over(self, node: fx.Node) -> None:
-        """What lies over a total has the same bytes."""
+    def _write_over(self, node: fx.Node, dying: Collection[int]) -> None:
+        """What lies over a total, or elementwise over what nobody reads afterwards, has the same bytes."""
         total = total_of(node)
-        if total is not None:
-            [old], [new] = storages(total), storages(node)
+        for old in dying if total is None else storages(total):
+            [new] = storages(node)
             if old in self._now and self._now[old] not in self._kept:
                 self._now[new] = self._now[old]
+                return
 
     def _meet(self, node: fx.Node) -> None:
         for storage, size in storages(node).items():
@@ -140,12 +145,18 @@ def hint(size: Any) -> int:
     return int(optimization_hint(size, fallback=_HINT))
 
 
-def parts_of(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
-    """A node, and those of `inside` that are computed where it is: what it reads of them, and what these read."""
-    yield node
-    for used in node.all_input_nodes:
-        if used in inside:
-            yield from parts_of(used, inside)
+def parts_of(node: fx.Node, inside: Collection[fx.Node]) -> list[fx.Node]:
+    """A node, and those of `inside` that are computed where it is: each once, after all that read it."""
+    found: dict[fx.Node, None] = {}
+
+    def visit(part: fx.Node) -> None:
+        for used in part.all_input_nodes:
+            if used in inside and used not in found:
+                visit(used)
+        found[part] = None
+
+    visit(node)
+    return [*reversed(found)]
 
 
 def read_by(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
@@ -154,11 +165,40 @@ def read_by(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
         yield from (used for used in part.all_input_nodes if used not in inside)
 
 
-def in_registers(node: fx.Node) -> bool:
-    """Whether Inductor fuses an op into the one that reads it: both are elementwise, and no other reads it."""
-    users = list(node.users)
-    if len(users) != 1 or node.op != "call_function":
-        return False
-    packets = [getattr(n.target, "_overloadpacket", None) for n in (node, users[0])]
-    fused = pointwise_ops()
-    return all(packet in fused for packet in packets)
+def in_registers(
+    nodes: Sequence[fx.Node], apart: Callable[[fx.Node, fx.Node], bool] = lambda *_: False
+) -> set[fx.Node]:
+    """The ops that Inductor fuses into the one that reads them: all of it is elementwise, and no other op reads them.
+
+    Several of its parts may. What is ``apart`` from a reader is not fused with it.
+    """
+    home: dict[fx.Node, fx.Node] = {}  # of an op: the one that it is part of
+    for node in reversed(nodes):
+        homes = {home.get(user, user) for user in node.users}
+        fused = is_elementwise(node) and all(is_elementwise(user) and not apart(node, user) for user in node.users)
+        if fused and len(homes) == 1:
+            [home[node]] = homes
+    return {*home}
+
+
+def is_elementwise(node: fx.Node) -> bool:
+    """Whether each element of what an op makes is computed of one element of each that it reads."""
+    return node.op == "call_function" and getattr(node.target, "_overloadpacket", None) in pointwise_ops()
+
+
+def written_over(node: fx.Node, inside: Collection[fx.Node]) -> list[int]:
+    """Storages that an elementwise op reads, with its parts, and may be written over: as large as its result.
+
+    Nothing is written over gradients that backward is given.
+    """
+    if not is_elementwise(node):
+        return []
+    tangents = {s for given in tangents_of(node.graph) for s in storages(given)}
+    made = [*storages(node).values()]
+    read = {s: size for used in read_by(node, inside) for s, size in storages(used).items()}
+    return [s for s, size in read.items() if [size] == made and s not in tangents]
+
+
+def tangents_of(graph: fx.Graph) -> list[fx.Node]:
+    """The gradients that backward is given."""
+    return [node for node in graph.find_nodes(op="placeholder") if "tangents" in node.name]
