@@ -318,6 +318,22 @@ def test_it_goes_on_with_the_fusing_that_holds_less(better: bool) -> None:
     assert asked == [(0, False), (500, True), (500, False), (400, better), (400, better)]
 
 
+def test_where_much_room_is_left_more_is_saved() -> None:
+    """Below 450 bytes suddenly much less is held."""
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> int:
+        target = patches["custom_partitioner_fn"]._budget if patches else 1000
+        asked.append(target)
+        holds = 1000 if not patches else target + 100 if target > 450 else target - 200
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+        return target
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500)) == 450
+    assert asked == [1000, 500, 500, 400, 450, 475, 450]
+
+
 def test_only_code_that_runs_gets_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts.AsyncCompile, "cpp_pybinding", lambda *_: "a kernel")
     there = attempts.PyCodeCache.modules_no_attr

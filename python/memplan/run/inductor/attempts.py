@@ -36,6 +36,8 @@ Fusing = dict[str, int]  # options of Inductor
 Tried = Attempt[Callable[[], Code]]  # what is found compiles the code that runs
 _TARGETS = 5  # budgets that are asked of the partitioner
 _HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
+_ROOM = 8  # a part of the limit that is not used is worth other attempts
+_FOR_ROOM = 2  # of them
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
@@ -94,7 +96,8 @@ class _Partitions:
 
         def partitioned(target: int, fusing: Fusing) -> Tried | None:
             try:
-                return self.read(WithinBudget(target, usual, limit, self._kept, self._settings.allow), fusing)
+                found = self.read(WithinBudget(target, usual, limit, self._kept, self._settings.allow), fusing)
+                return replace(found, cost=-target)  # the more may be saved, the less runs again
             except InfeasibleError as error:
                 if error.proven:
                     raise
@@ -111,6 +114,8 @@ class _Partitions:
         low, high = search.down(_TARGETS)
         if search.best is None:
             search.between(low, high if search.least else usual, _HALVINGS)
+        elif limit - search.best.holds > limit // _ROOM:
+            search.between(low, high, _FOR_ROOM)
         if search.best is None:
             raise self._infeasible(limit)
         return search.best
