@@ -76,7 +76,7 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
     gradients = sizes(node for node, _ in outputs if node in backward)
     summed = sum(size for place, size in gradients.items() if place not in kept)
     best = Floor(sum(kept.values()) + summed, _said("the end of the backward pass", kept, maker, summed))
-    begin = {**sizes(tangents), **kept}
+    begin = {**sizes(node for node in tangents if node.users), **kept}
     if sum(begin.values()) > best.total:
         best = Floor(sum(begin.values()), _said("the beginning of the backward pass", begin, maker))
     if not whole:
