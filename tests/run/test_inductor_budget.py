@@ -278,7 +278,7 @@ def test_less_is_asked_for_where_kernels_hold_more() -> None:
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     before = times_loaded()
     assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 4000)) == 3400
-    assert asked == [9400, 4000, 4000, 3400, 3400]  # as it is, fused in two ways, less, and that with kernels
+    assert asked == [9400, 4000, 4000, 4000, 3400, 3400]  # as it is, in three ways, less, and that with kernels
     assert len(loaded_since(before)) == 2
     with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds .* .3,650 bytes."):
         attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 3200))
@@ -302,20 +302,25 @@ def test_what_no_partition_fits_is_tried_once() -> None:
     assert not loaded_since(before)
 
 
-@pytest.mark.parametrize("better", [True, False])
-def test_it_goes_on_with_the_fusing_that_holds_less(better: bool) -> None:
-    asked: list[tuple[int, bool]] = []
+@pytest.mark.parametrize("best", range(3))
+def test_it_goes_on_with_what_holds_less(best: int) -> None:
+    """How ops are fused, and whether they count as written over what they read."""
+    asked: list[tuple[int, int]] = []
 
-    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
-        by, written = patches.get("custom_partitioner_fn"), "realize_reads_threshold" in patches
-        asked.append((by._budget if by else 0, written))
-        more = 100 if written == better else 200
-        loaded(Loaded("forward", {"cpu": {"planned": by._budget + more if by else 1000}}, []).to_text())
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        by = patches.get("custom_partitioner_fn")
+        if by is None:
+            loaded(Loaded("forward", {"cpu": {"planned": 1000}}, []).to_text())
+            return
+        written = {key: value for key, value in patches.items() if key in attempts._WRITTEN}
+        kind = attempts._KINDS.index((written, by._in_place))
+        asked.append((by._budget, kind))
+        holds = by._budget + (100 if kind == best else 200)
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
 
-    attempts.within(
-        planned, torch.fx.symbolic_trace(torch.nn.Identity()), (), settings_of({}, {}, set())[0], {}, Budget("", 500)
-    )
-    assert asked == [(0, False), (500, True), (500, False), (400, better), (400, better)]
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert asked == [(500, 0), (500, 1), (500, 2), (400, best), (400, best)]
 
 
 def test_where_much_room_is_left_more_is_saved() -> None:
@@ -331,7 +336,7 @@ def test_where_much_room_is_left_more_is_saved() -> None:
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500)) == 450
-    assert asked == [1000, 500, 500, 400, 450, 475, 450]
+    assert asked == [1000, 500, 500, 500, 400, 450, 475, 450]
 
 
 def test_only_code_that_runs_gets_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,8 @@ _ROOM = 8  # a part of the limit that is not used is worth other attempts
 _FOR_ROOM = 2  # of them
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
+# how graphs are fused, and whether elementwise ops count as written over what they read
+_KINDS: tuple[tuple[Fusing, bool], ...] = ((_WRITTEN, True), ({}, True), (_WRITTEN, False))
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
 _AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
 _READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
@@ -94,23 +96,24 @@ class _Partitions:
     def search(self, usual: int, limit: int) -> Tried:
         """A partition within a limit, where the usual one holds so much. It goes on with what holds less at first."""
 
-        def partitioned(target: int, fusing: Fusing) -> Tried | None:
+        def partitioned(target: int, fusing: Fusing, in_place: bool) -> Tried | None:
+            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, in_place)
             try:
-                found = self.read(WithinBudget(target, usual, limit, self._kept, self._settings.allow), fusing)
+                found = self.read(partitioner, fusing)
                 return replace(found, cost=-target)  # the more may be saved, the less runs again
             except InfeasibleError as error:
                 if error.proven:
                     raise
                 return None
 
-        begun: list[tuple[int, Fusing, Tried | None]] = []
-        for fusing in (_WRITTEN, {}):
-            first = partitioned(limit, fusing)
+        begun: list[tuple[int, tuple[Fusing, bool], Tried | None]] = []
+        for kind in _KINDS:
+            first = partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
                 return first
-            begun.append((first.holds if first else usual, fusing, first))
-        _, fusing, first = min(begun, key=lambda one: one[0])
-        search = Search(lambda target: first if target == limit else partitioned(target, fusing), limit)
+            begun.append((first.holds if first else usual, kind, first))
+        _, kind, first = min(begun, key=lambda one: one[0])
+        search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)
         low, high = search.down(_TARGETS)
         if search.best is None:
             search.between(low, high if search.least else usual, _HALVINGS)

@@ -59,23 +59,31 @@ class WithinBudget(CustomPartitionerFn):
 
     Tensors are counted before Inductor fuses kernels. ``usual`` is what the usual graphs hold as Inductor fuses them:
     the budget is larger before that, by the same factor. 0: that is not known. ``limit`` is what a step may hold, where
-    the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states.
+    the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states. ``in_place``:
+    elementwise ops count as written over what they are the last to read. What runs again is written over too, and then
+    runs once more: Inductor may run both at once.
     """
 
     def __init__(
-        self, budget: int, usual: int = 0, limit: int = 0, kept: int = 0, allow: Sequence[str] = ("recompute",)
+        self,
+        budget: int,
+        usual: int = 0,
+        limit: int = 0,
+        kept: int = 0,
+        allow: Sequence[str] = ("recompute",),
+        in_place: bool = True,
     ) -> None:
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
-        self._allow = tuple(allow)
+        self._allow, self._in_place = tuple(allow), in_place
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
         failed: InfeasibleError | None = None
         splits = "split" in self._allow
         budget, fused = self._budget, self._usual
         if splits:  # what is in pieces is fused as much as what is whole
-            budget, fused = _before_fusing(budget, fused, Cuts(gm, joint_inputs, kwargs).by_torch().peak), 0
+            budget, fused = _before_fusing(budget, fused, self._cuts(gm, joint_inputs, kwargs).by_torch().peak), 0
         for graph in self._split_ever_more(gm, budget) if splits else [gm]:
-            cuts = Cuts(graph, joint_inputs, kwargs, whole=not splits)
+            cuts = self._cuts(graph, joint_inputs, kwargs)
             try:
                 found = (
                     within(cuts, budget, fused, self._limit, self._kept)
@@ -91,6 +99,9 @@ class WithinBudget(CustomPartitionerFn):
                 return found.graphs
         assert failed is not None
         raise failed
+
+    def _cuts(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Cuts:
+        return Cuts(gm, joint_inputs, kwargs, whole="split" not in self._allow, in_place=self._in_place)
 
     def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[fx.GraphModule]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward."""
@@ -114,7 +125,8 @@ class WithinBudget(CustomPartitionerFn):
         """What compiled code depends on."""
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
         return get_hash_for_files(
-            tuple(files), f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}"
+            tuple(files),
+            f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}, {self._in_place}",
         )
 
 
@@ -122,9 +134,16 @@ class Cuts:
     """Partitions of a joint graph; `whole`: without other pieces of its ops, as the floor asks."""
 
     def __init__(
-        self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], *, whole: bool = True
+        self,
+        gm: fx.GraphModule,
+        joint_inputs: Sequence[object],
+        kwargs: dict[str, Any],
+        *,
+        whole: bool = True,
+        in_place: bool = True,
     ) -> None:
-        self._gm, self._inputs, self._kwargs, self._whole = gm, joint_inputs, kwargs, whole
+        self._gm, self._inputs, self._kwargs = gm, joint_inputs, kwargs
+        self._whole, self._in_place = whole, in_place
 
     def by_torch(self) -> Partition:
         """The partition that is usual."""
@@ -135,7 +154,7 @@ class Cuts:
         """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
-            joint = Joint(nodes, info)
+            joint = Joint(nodes, info, self._in_place)
             fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _OVER, capacity, work=_WORK)
             return joint.saved([op.name for op in fitted.graph.ops])
 
@@ -152,7 +171,7 @@ class Cuts:
         copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
         with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", watched):
             graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
-        peak = held(*graphs, self._kwargs["num_fwd_outputs"])
+        peak = held(*graphs, self._kwargs["num_fwd_outputs"], self._in_place)
         return Partition(graphs, peak, _repeated(*graphs), floors[-1])
 
 

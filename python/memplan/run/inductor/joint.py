@@ -26,7 +26,7 @@ from .step_load import hint, in_registers, parts_of, read_by, storages, total_of
 
 
 class Joint:
-    """A joint graph.
+    """A joint graph; ``in_place``: elementwise ops may be written over what they read.
 
     Attributes
     ----------
@@ -38,8 +38,8 @@ class Joint:
         What running each op again does, as for `fit_graph`: ops of backward do not.
     """
 
-    def __init__(self, nodes: fx.Graph, info: NodeInfo) -> None:
-        self._nodes, self._info = nodes, info
+    def __init__(self, nodes: fx.Graph, info: NodeInfo, in_place: bool = True) -> None:
+        self._nodes, self._info, self._in_place = nodes, info, in_place
         self._types = get_default_op_list()
         self._outside = {s for node in info.inputs for s in storages(node)}
         self._backward = self._of_backward()
@@ -112,6 +112,8 @@ class Joint:
     def _over(self, node: fx.Node, size: Mapping[int, int]) -> list[tuple[str, str, int]]:
         """What a node may be written over."""
         total = total_of(node)
+        if total is None and not self._in_place:
+            return []
         there = written_over(node, self._inside) if total is None else storages(total)
         return [(f"s{made}", f"s{old}", 0) for made in storages(node) for old in there if old in size and old != made]
 

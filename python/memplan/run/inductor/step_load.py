@@ -23,14 +23,14 @@ SCALES = "memplan_scales"  # of a node of backward that multiplies what forward 
 _HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
 
 
-def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int) -> int:
+def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, in_place: bool = True) -> int:
     """The most bytes that a step holds at one op, without weights and inputs of the network.
 
     Forward and backward follow each other. What forward saves is held from its op in forward to its last use in
     backward. The first `outputs` of what forward returns, and all that backward returns, are held to the end. Gradients
-    that backward is given are held from its beginning.
+    that backward is given are held from its beginning. ``in_place``: as `written_over`.
     """
-    timeline = _Timeline(forward)
+    timeline = _Timeline(forward, in_place)
     timeline.run(forward)
     returned: Any = forward.graph.output_node().args[0]
     timeline.keep(node for node in returned[:outputs] if isinstance(node, fx.Node))
@@ -42,7 +42,8 @@ def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int) -> int
 class _Timeline:
     """When storages live, over graphs that run one after another."""
 
-    def __init__(self, first: fx.GraphModule) -> None:
+    def __init__(self, first: fx.GraphModule, in_place: bool) -> None:
+        self._in_place = in_place
         self._outside = {s for node in first.graph.find_nodes(op="placeholder") for s in storages(node)}
         self._now: dict[int, int] = {}  # of a storage that is alive: its position in the lists
         self._begin: list[int] = []
@@ -64,7 +65,8 @@ class _Timeline:
         for node in nodes:
             if node in inside:
                 continue
-            self._write_over(node, [s for s in written_over(node, inside) if last[s] is node])
+            dying = [s for s in written_over(node, inside) if last[s] is node] if self._in_place else []
+            self._write_over(node, dying)
             self._meet(node)
             for used in read_by(node, inside):
                 self._use(used)
