@@ -1,4 +1,6 @@
-"""A chain of convolutions that run pixel by pixel, each output over the input that it is made of, as overlap.md has it."""
+"""Convolutions that run pixel by pixel, each output over the input that it is made of, as overlap.md has them."""
+
+from itertools import pairwise
 
 import memplan
 
@@ -9,12 +11,10 @@ ops = [
     {
         "inputs": [source],
         "outputs": [made],
-        "loops": [
-            {"extent": 16, "reads": {source: [axis, 1, 3, 1]}, "writes": {made: [axis, 1]}} for axis in (1, 2)
-        ],
+        "loops": [{"extent": 16, "reads": {source: [axis, 1, 3, 1]}, "writes": {made: [axis, 1]}} for axis in (1, 2)],
         "ordered": [0, 1],
     }
-    for source, made in zip(names, names[1:], strict=False)
+    for source, made in pairwise(names)
 ]
 graph = {"tensors": tensors, "ops": ops, "outputs": ["w"]}
 memplan.plan(graph, place=("input", "intermediate", "output")).plot()
