@@ -206,22 +206,21 @@ class Kernel {
  public:
   Kernel(const Graph& graph, const Op& op) : graph_(graph), op_(op), nest_(nest_of(op)) {}
 
-  // Adds a tensor; false if it is read whole, or written whole, in all moments.
-  bool add_input(Index t) {
-    if (!is_dense(graph_.tensor(t))) return false;
+  // Adds a tensor, unless its rows do not lie where its shape says.
+  void add_input(Index t) {
+    if (!is_dense(graph_.tensor(t))) return;
     std::vector<Needed> positions;
     for (std::size_t i = 0; i < op_.inputs.size(); ++i)
       if (op_.inputs[i] == t) positions.emplace_back(nest_, along_input(graph_, op_, nest_, i), graph_.tensor(t).bytes);
     inputs_.push_back({t, std::move(positions)});
-    return true;
   }
-  bool add_output(std::size_t position) {
+  // The same, unless it is there as a whole from the first iteration on.
+  void add_output(std::size_t position) {
     const Tensor& tensor = graph_.tensor(op_.outputs[position]);
-    if (!is_dense(tensor)) return false;
+    if (!is_dense(tensor)) return;
     const std::vector<Along> along = along_output(graph_, op_, nest_, position);
-    if (along.empty()) return false;
+    if (along.empty()) return;
     outputs_.push_back({op_.outputs[position], Written(nest_, along, tensor.bytes)});
-    return true;
   }
 
   bool overlaps() const { return !inputs_.empty() && !outputs_.empty(); }

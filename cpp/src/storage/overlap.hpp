@@ -20,8 +20,7 @@
 //     output ├─┤┄┄┄┄┄┄┄┄    ├──────────┤
 //
 // Complexity: O(iterations) for each input and output. An op of more than a million iterations is looked at in groups.
-// Source: Abdelfattah et al. place outputs over inputs of layers like this: "Diagonal Memory Optimisation" (DMO),
-// arXiv 2010.01668. There a safe distance is found for each operator by hand or by traces; here by its loops.
+// Source: "Diagonal Memory Optimisation" (DMO), arXiv 2010.01668, places outputs over inputs of layers like this.
 #pragma once
 
 #include <algorithm>

@@ -88,7 +88,7 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
             if tensor.name not in views:
                 _check_size(tensor, f"tensors[{i}] ({tensor.name!r})")
     graph = _core.Graph(tensors, ops, _names(spec["outputs"], "outputs"))
-    _check_rows(graph)
+    _check_rows(graph, ops)
     graph = with_barriers(graph, _names(spec.get("barriers", []), "barriers"))
     if not (asked := {key: spec[key] for key in Layout.names() if key in spec}):
         return graph
@@ -137,9 +137,9 @@ def _check_size(tensor: _core.Tensor, what: str) -> None:
         )
 
 
-def _check_rows(graph: _core.Graph) -> None:
+def _check_rows(graph: _core.Graph, ops: list[_core.Op]) -> None:
     """Rows along ordered loops lie where the shape says: a tensor that is padded has them elsewhere."""
-    for op in graph.ops:
+    for op in ops:
         for position in op.ordered:
             loop = op.loops[position]
             walked = [op.inputs[read[0]] for read in loop.reads] + [op.outputs[write[0]] for write in loop.writes]
