@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from torch._inductor.utils import run_and_get_code  # noqa: E402
 import memplan  # noqa: E402
 from memplan.run.inductor import code as code_of_arenas  # noqa: E402
 from memplan.run.inductor import compiled as compiled_code  # noqa: E402
-from memplan.run.inductor import rewriting, serving  # noqa: E402
+from memplan.run.inductor import rewriting, scratch, serving  # noqa: E402
 from memplan.run.inductor.serving import OUTSIDE, Kernel  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
@@ -95,15 +96,22 @@ def test_inference(made: Counter[str]) -> None:
     assert found.load <= found.planned <= found.load + found.plan.peak
 
 
-def test_scratch_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = []
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Bytes that each call of a kernel had from elsewhere."""
+    seen: list[int] = []
     ending = serving.Call.close
 
     def close(call: Any) -> int:
         kept = ending(call)
-        elsewhere.append(call.elsewhere)
+        seen.append(call.elsewhere)
         return kept
 
+    monkeypatch.setattr(serving.Call, "close", close)
+    return seen
+
+
+def test_scratch_is_planned(elsewhere: list[int]) -> None:
     module = nn.Sequential(*[layer for _ in range(3) for layer in (nn.Conv1d(16, 16, 3, padding="same"), nn.Tanh())])
     torch.manual_seed(1)
     x, before = torch.randn(4, 16, 4096), torch.get_rng_state()
@@ -111,7 +119,7 @@ def test_scratch_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
         run = compiled(module)
         result = run(x)
         assert torch.equal(before, torch.get_rng_state())
-        monkeypatch.setattr(serving.Call, "close", close)
+        elsewhere.clear()
         assert torch.equal(run(x), result)
         assert torch.equal(compiled(module, "inductor")(x), result)
     found = memplan.compiled_plans()
@@ -126,6 +134,45 @@ def test_scratch_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert inside < 8192
     assert last < x.nbytes + 8192
     assert found[0].planned <= found[0].default
+
+
+def test_no_arena_is_too_small_for_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results may come when scratch is gone. Then a call holds less than both, and an arena with both holds both."""
+    by_memplan, seen = rewriting.scratch_of, list[Any]()
+
+    def late(*args: Any) -> Any:
+        found = by_memplan(*args)
+        seen.extend(found.served)
+        return replace(found, default=[replace(block, bytes=64) for block in found.default])
+
+    monkeypatch.setattr(rewriting, "scratch_of", late)
+    monkeypatch.setattr(rewriting, "_MORE", 0)
+    monkeypatch.setattr(rewriting, "_LITTLE", 0)
+    module, x = net()
+    gradients(module, compiled(module), x)
+    needed = {block.bytes for block in seen}
+    placed = [
+        int(size)
+        for found in memplan.compiled_plans()
+        for name, size in zip(found.plan.problem.names, found.plan.problem.size, strict=True)
+        if "scratch" in name
+    ]
+    assert memplan.compiled_plans()
+    assert max(needed) > 4096
+    assert needed.issuperset(placed)
+
+
+@pytest.mark.parametrize("apart", [0, 100])
+def test_scratch_side_by_side(apart: int) -> None:
+    """Where 1,000 bytes are used at once, 2 of them are never offered, and some are lost in between."""
+    tried = []
+
+    def elsewhere(size: int) -> int:
+        tried.append(size)
+        return 2 if size >= 998 + apart else 1000 if size == 0 else 500
+
+    assert scratch._side_by_side(elsewhere) == (1000 if apart == 0 else 1536)
+    assert tried == [0, 2064, 1000, *([1536] if apart else [])]
 
 
 def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,10 +57,10 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     before = given(ledger, step.left) if V.graph.is_backward else []
     by_line, default = ([*each, *scratch.default, *before] for each in (by_line, default))
     own = [*ledger.blocks, *before]
-    ways = [({**position, **made}, [*own, *scratch.served])] if made else []
-    ways += [(position, [*own, *scratch.default])] if position else []
-    found = [_arenas_of({*names, *scratch.position}, blocks, default, settings) for names, blocks in ways]
-    found.append(_arenas_of((), by_line, default, settings))
+    in_arenas, outside = [*own, *scratch.served], [*own, *scratch.default]
+    ways = [({*position, *made, *scratch.position}, in_arenas)] if made else []
+    ways += [({*position, *scratch.position}, in_arenas), ({*position}, outside)] if position else []
+    found = [_arenas_of(names, blocks, default, settings) for names, blocks in [*ways, (set[str](), by_line)]]
     most = [sum(figures["planned"] for figures in each.values()) for _, each, _ in found]
     enough = (1 + _MORE) * min(most) + _LITTLE
     arenas, figures, blocks = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)

@@ -21,6 +21,7 @@ from .serving import Kernel, Path
 log = logging.getLogger("memplan.run")
 _ALIGNMENT = 64
 _REMEMBERED = 1024  # kernels with their arguments
+_TRIES = 4  # of how many bytes scratch lies in
 _Layout = tuple[int, tuple[int, ...], tuple[int, ...], int, torch.dtype]  # elements, shape, strides, offset, dtype
 _GUARDS: Any = torch._C._dynamo.guards  # whose type lacks what it has
 _NAMES = {  # as the header of a wrapper has them
@@ -34,8 +35,9 @@ _NAMES = {  # as the header of a wrapper has them
 class Scratch:
     """What calls need besides their results, by step: the calls of a step follow each other, so they share a block.
 
-    ``served`` is for results that have places from the beginning of the call, and ``default`` for results that the
-    kernel allocates when it makes them. ``position`` says by the names in the blocks at which line a kernel is called.
+    ``served`` is for scratch in an arena: so many bytes side by side are enough for it. ``default`` is for scratch that
+    the kernel allocates: what a call holds at most, less its results, which may come when the scratch is gone.
+    ``position`` says by the names in the blocks at which line a kernel is called.
     """
 
     served: list[Block]
@@ -76,7 +78,7 @@ def _sizes(node: Any, call: Call) -> tuple[int, int]:
 def _measured(
     kernel: str, arguments: str, layouts: tuple[_Layout, ...], results: tuple[tuple[Path, int], ...]
 ) -> tuple[int, int]:
-    """The most bytes that a call holds besides results that have places, and besides those that it allocates."""
+    """The bytes of `Scratch.served` and of `Scratch.default`."""
     rows, end = list[tuple[Path, int, int, int]](), 0
     for path, size in results:
         rows.append((path, 0, end, size))
@@ -85,13 +87,38 @@ def _measured(
         whole = torch.empty(end, dtype=torch.uint8)
         tensors = {f"_memplan{number}": _zeros(*layout) for number, layout in enumerate(layouts)}
         run: Callable[[], Any] = eval(f"lambda: {kernel}({arguments})", {**_NAMES, **tensors})
-        served, plain = Kernel(kernel, rows, []), Kernel(kernel, [], [])
-        elsewhere = []
-        for offering in (served, served, plain):  # its first call shows which of its allocations the results are
-            with offering.offered((whole, 1)) as call:
-                call.placed(run())
-            elsewhere.append(call.elsewhere)
-    return elsewhere[1], max(0, elsewhere[2] - sum(size for _, size in results))
+        served = Kernel(kernel, rows, [])
+        _elsewhere(served, run, whole)  # the first call shows which of its allocations the results are
+        scratch = _side_by_side(lambda size: _elsewhere(served.beside(1, size), run, whole, _room(size)))
+        default = _elsewhere(Kernel(kernel, [], []), run, whole)
+    return scratch, max(0, default - sum(size for _, size in results))
+
+
+def _elsewhere(kernel: Kernel, run: Callable[[], Any], *arenas: torch.Tensor) -> int:
+    """The most bytes that a call holds and that lie in no arena."""
+    with kernel.offered(*((arena, 1) for arena in arenas)) as call:
+        call.placed(run())
+    return call.elsewhere
+
+
+def _side_by_side(elsewhere: Callable[[int], int]) -> int:
+    """In how many bytes side by side the scratch of a call lies, where ``elsewhere`` is what does not fit into some.
+
+    As its results are not among these, so many are not less than what is allocated at once. Alignment, and what is
+    freed in between, may need more.
+    """
+    size = most = elsewhere(0)
+    never = elsewhere(2 * most + _ALIGNMENT) if most else 0  # what is too small to be offered a place
+    for _ in range(_TRIES):
+        missed = elsewhere(size) - never if most > never else 0
+        if missed <= 0:
+            break
+        size = -(-(size + missed) // _ALIGNMENT) * _ALIGNMENT
+    return size
+
+
+def _room(size: int) -> torch.Tensor:
+    return torch.empty(size, dtype=torch.uint8)
 
 
 def _layout_of(name: str) -> _Layout:

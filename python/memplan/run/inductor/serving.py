@@ -36,13 +36,20 @@ class Kernel:
         self.name, self.paths, self.arenas = name, [path for path, *_ in results], [arena for _, arena, *_ in results]
         self.whole = self.paths == [()]  # it returns a tensor, not several
         self.number_of = {path[0] if path else 0: number for number, path in enumerate(self.paths)}
-        self._offsets = [offset for _, _, offset, _ in results]
+        self._results, self._offsets = results, [offset for _, _, offset, _ in results]
         # What memplan_offer takes: each result has the number of its allocation, which is not known yet.
         rows = [[len(results), len(free)], *([*place, -1] for _, *place in results), *free]
         self._row = np.array([number for row in rows for number in row], dtype=np.int64)
         self._numbers = slice(5, 2 + 4 * len(results), 4)
         self.row = self._row.ctypes.data
         self.learns = len(results) > 0
+
+    def beside(self, arena: int, size: int) -> Kernel:
+        """The same call, where the first bytes of another arena are free."""
+        kernel = Kernel(self.name, self._results, [(arena, 0, size)])
+        kernel.learns = self.learns
+        kernel.learn([int(number) for number in self._row[self._numbers]])
+        return kernel
 
     def offered(self, *arenas: tuple[torch.Tensor, int]) -> Call:
         """The context of one call: the arenas, each with what its offsets and bytes are multiplied with."""
