@@ -19,6 +19,7 @@ from memplan.run.inductor import attempts, compiling, fusing, joint, step_load  
 from memplan.run.inductor.budget import Partition, WithinBudget, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.copies import AGAIN  # noqa: E402
+from memplan.run.inductor.floor import NONE  # noqa: E402
 from memplan.run.inductor.forward_outputs import Step, given  # noqa: E402
 from memplan.run.inductor.outside import Outside, outside_of  # noqa: E402
 from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
@@ -163,6 +164,9 @@ class Known:
 
     def __init__(self, usual: int, of_capacity: Any) -> None:
         self._usual, self._of, self.asked = usual, of_capacity, list[int]()
+
+    def usual(self) -> Any:
+        return self._usual, NONE
 
     def by_torch(self) -> Any:
         return Partition(None, self._usual, 0.0)  # type: ignore[arg-type]
@@ -323,6 +327,29 @@ def test_it_goes_on_with_what_holds_less(best: int) -> None:
     assert asked == [(500, 0), (500, 1), (500, 2), (400, best), (400, best)]
 
 
+def test_what_is_close_goes_on_at_once() -> None:
+    """Other kinds are tried only if less does not help."""
+    asked: list[tuple[int, int]] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        by = patches.get("custom_partitioner_fn")
+        written = {key: value for key, value in patches.items() if key in attempts._WRITTEN}
+        kind = attempts._KINDS.index((written, by._in_place)) if by else 0
+        asked.append((by._budget if by else 1000, kind))
+        holds = 1000 if by is None else least if kind == 0 and by._budget < 500 else by._budget + 20
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    settings, budget = settings_of({}, {}, set())[0], Budget("", 500)
+    least = 490
+    attempts.within(planned, graph, (), settings, {}, budget)
+    assert asked == [(1000, 0), (500, 0), (480, 0), (480, 0)]
+    asked.clear()
+    least = 510
+    attempts.within(planned, graph, (), settings, {}, budget)
+    assert asked[1:] == [(500, 0), (480, 0), (470, 0), (460, 0), (444, 0), (500, 1), (480, 1), (480, 1)]
+
+
 def test_where_much_room_is_left_more_is_saved() -> None:
     """Below 450 bytes suddenly much less is held."""
     asked: list[int] = []
@@ -369,8 +396,8 @@ def test_what_inductor_fuses_is_not_counted_apart() -> None:
     wanted: list[int] = []
 
     class Known:
-        def by_torch(self) -> Any:
-            return Partition((None, None), 395, 0.0)  # type: ignore[arg-type]
+        def usual(self) -> Any:
+            return 395, NONE
 
         def within(self, capacity: int) -> Any:
             wanted.append(capacity)

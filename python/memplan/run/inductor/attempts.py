@@ -23,7 +23,7 @@ from torch._inductor.codecache import PyCodeCache
 
 from ...plans.failing import InfeasibleError
 from ...sizes import Budget, format_bytes, with_bytes
-from .budget import WithinBudget, of_kept, unfit
+from .budget import Known, WithinBudget, of_kept, unfit
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
@@ -38,6 +38,7 @@ _TARGETS = 5  # budgets that are asked of the partitioner
 _HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
 _ROOM = 8  # a part of the limit that is not used is worth other attempts
 _FOR_ROOM = 2  # of them
+_CLOSE = 16  # a part of the limit: what is over by less goes on at once, before other kinds are tried
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
 # how graphs are fused, and whether elementwise ops count as written over what they read
@@ -94,10 +95,15 @@ class _Partitions:
         return Attempt(functools.partial(self._code, partitioner, fusing), holds)
 
     def search(self, usual: int, limit: int) -> Tried:
-        """A partition within a limit, where the usual one holds so much. It goes on with what holds less at first."""
+        """A partition within a limit, where the usual one holds so much.
+
+        It goes on with what is close at first, else with what holds least.
+        """
+
+        known: Known = {}
 
         def partitioned(target: int, fusing: Fusing, in_place: bool) -> Tried | None:
-            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, in_place)
+            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, in_place, known)
             try:
                 found = self.read(partitioner, fusing)
                 return replace(found, cost=-target)  # the more may be saved, the less runs again
@@ -106,22 +112,18 @@ class _Partitions:
                     raise
                 return None
 
-        begun: list[tuple[int, tuple[Fusing, bool], Tried | None]] = []
+        begun: list[_Way] = []
         for kind in _KINDS:
             first = partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
                 return first
-            begun.append((first.holds if first else usual, kind, first))
-        _, kind, first = min(begun, key=lambda one: one[0])
-        search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)
-        low, high = search.down(_TARGETS)
-        if search.best is None:
-            search.between(low, high if search.least else usual, _HALVINGS)
-        elif limit - search.best.holds > limit // _ROOM:
-            search.between(low, high, _FOR_ROOM)
-        if search.best is None:
+            begun.append(_Way(partitioned, kind, first, usual, limit))
+            if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
+                return found
+        found = min(begun, key=lambda way: way.over).best(thorough=True)
+        if found is None:
             raise self._infeasible(limit)
-        return search.best
+        return found
 
     def _code(self, partitioner: WithinBudget | None, fusing: Fusing) -> Code:
         own = _copied(self._graph)
@@ -140,6 +142,33 @@ class _Partitions:
         moment = f"; its worst moment is in {self._said[found]}" if self._said[found] else ""
         message = f"{text}; the least found holds {with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
         return InfeasibleError(message, capacity=capacity, peak=least)
+
+
+class _Way:
+    """The targets of one kind of attempt, of which the first, for the limit, gave too much or nothing."""
+
+    def __init__(
+        self,
+        partitioned: Callable[..., Tried | None],
+        kind: tuple[Fusing, bool],
+        first: Tried | None,
+        usual: int,
+        limit: int,
+    ) -> None:
+        self.over = (first.holds if first else usual) - limit
+        self._usual, self._limit = usual, limit
+        self._search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)
+        self._between: tuple[int, int] | None = None  # where `Search.down` has ended
+
+    def best(self, *, thorough: bool = False) -> Tried | None:
+        """What is within the limit; ``thorough``: also by targets between those that give too much and too little."""
+        search, limit = self._search, self._limit
+        low, high = self._between = self._between or search.down(_TARGETS)
+        if search.best is None and thorough:
+            search.between(low, high if search.least else self._usual, _HALVINGS)
+        elif search.best is not None and limit - search.best.holds > limit // _ROOM:
+            search.between(low, high, _FOR_ROOM)
+        return search.best
 
 
 def _copied(graph: fx.GraphModule) -> fx.GraphModule:

@@ -54,6 +54,9 @@ class Partition:
     floor: Floor = NONE
 
 
+Known = dict[bool, tuple[int, Floor]]  # peak and floor of the usual partition, by whether results lie over what is read
+
+
 class WithinBudget(CustomPartitionerFn):
     """A partitioner for Inductor.
 
@@ -61,7 +64,7 @@ class WithinBudget(CustomPartitionerFn):
     the budget is larger before that, by the same factor. 0: that is not known. ``limit`` is what a step may hold, where
     the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states. ``in_place``:
     elementwise ops count as written over what they are the last to read. What runs again is written over too, and then
-    runs once more: Inductor may run both at once.
+    runs once more: Inductor may run both at once. ``known`` is kept from one partitioner of a graph to the next.
     """
 
     def __init__(
@@ -72,18 +75,19 @@ class WithinBudget(CustomPartitionerFn):
         kept: int = 0,
         allow: Sequence[str] = ("recompute",),
         in_place: bool = True,
+        known: Known | None = None,
     ) -> None:
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
-        self._allow, self._in_place = tuple(allow), in_place
+        self._allow, self._in_place, self._known = tuple(allow), in_place, {} if known is None else known
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
         failed: InfeasibleError | None = None
         splits = "split" in self._allow
         budget, fused = self._budget, self._usual
         if splits:  # what is in pieces is fused as much as what is whole
-            budget, fused = _before_fusing(budget, fused, self._cuts(gm, joint_inputs, kwargs).by_torch().peak), 0
+            budget, fused = _before_fusing(budget, fused, self._cuts(gm, joint_inputs, kwargs).usual()[0]), 0
         for graph in self._split_ever_more(gm, budget) if splits else [gm]:
-            cuts = self._cuts(graph, joint_inputs, kwargs)
+            cuts = self._cuts(graph, joint_inputs, kwargs, whole=not splits)
             try:
                 found = (
                     within(cuts, budget, fused, self._limit, self._kept)
@@ -100,8 +104,11 @@ class WithinBudget(CustomPartitionerFn):
         assert failed is not None
         raise failed
 
-    def _cuts(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Cuts:
-        return Cuts(gm, joint_inputs, kwargs, whole="split" not in self._allow, in_place=self._in_place)
+    def _cuts(
+        self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: bool = True
+    ) -> Cuts:
+        known = self._known if whole else {}  # there are several graphs in pieces
+        return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, in_place=self._in_place)
 
     def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[fx.GraphModule]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward."""
@@ -138,17 +145,25 @@ class Cuts:
         gm: fx.GraphModule,
         joint_inputs: Sequence[object],
         kwargs: dict[str, Any],
+        known: Known,
         *,
         whole: bool = True,
         in_place: bool = True,
     ) -> None:
-        self._gm, self._inputs, self._kwargs = gm, joint_inputs, kwargs
+        self._gm, self._inputs, self._kwargs, self._known = gm, joint_inputs, kwargs, known
         self._whole, self._in_place = whole, in_place
 
     def by_torch(self) -> Partition:
         """The partition that is usual."""
         with functorch.patch(activation_memory_budget=1.0):
             return self._made(_BY_TORCH)
+
+    def usual(self) -> tuple[int, Floor]:
+        """The peak of the usual partition, and the floor of the graph."""
+        if self._in_place not in self._known:
+            found = self.by_torch()
+            self._known[self._in_place] = found.peak, found.floor
+        return self._known[self._in_place]
 
     def within(self, capacity: int) -> Partition:
         """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
@@ -199,12 +214,12 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
     InfeasibleError: none was found. The error says what the least found holds. If the floor is above the limit, no
     partition is within it, and the error says why.
     """
-    usual: Partition = cuts.by_torch()
-    if usual.floor.total > limit > 0:
-        raise unfit(limit, kept, usual.floor)
-    budget = _before_fusing(budget, fused, usual.peak)
-    if usual.peak <= budget:
-        return usual
+    usual, floor = cuts.usual()
+    if floor.total > limit > 0:
+        raise unfit(limit, kept, floor)
+    budget = _before_fusing(budget, fused, usual)
+    if usual <= budget:
+        return cuts.by_torch()  # type: ignore[no-any-return]
 
     def attempt(capacity: int) -> Attempt[Partition] | None:
         try:
@@ -215,10 +230,10 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
 
     search = Search(attempt, budget)
     low, high = search.down(_TARGETS)
-    search.between(low, high if search.best or search.least else usual.peak, _HALVINGS)
+    search.between(low, high if search.best or search.least else usual, _HALVINGS)
     if search.best is not None:
         return search.best.found
-    least = min(usual.peak, search.least.holds if search.least else usual.peak)
+    least = min(usual, search.least.holds if search.least else usual)
     text = f"no partition of the graph was found that fits {with_bytes(budget)}"
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
