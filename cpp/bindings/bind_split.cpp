@@ -76,7 +76,7 @@ std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cos
 
 SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
                          const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
-                         std::optional<double> transfer, bool reorder, double call, Index max_pieces,
+                         std::optional<double> transfer, bool reorder, double call, double byte, Index max_pieces,
                          const std::string& planner, const InPython& in_python, std::optional<double> time_limit) {
   const py::object nobody = py::none();
   Watch watch(nobody, true);
@@ -88,6 +88,7 @@ SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<
   SplitOptions split;
   split.capacity = capacity;
   split.call = call;
+  split.byte = byte;
   split.max_pieces = max_pieces;
   split.again = recompute;
   split.time_limit = time_limit;
@@ -159,21 +160,22 @@ void bind_split(py::module_& m) {
   m.def(
       "find_split",
       [](const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage, Bytes capacity,
-         std::int64_t work, Index max_pieces) {
+         std::int64_t work, double byte, Index max_pieces) {
         return interruptibly([&](const PlanOptions& plan) {
           SplitOptions options;
           options.capacity = capacity;
           options.work = work;
+          options.byte = byte;
           options.max_pieces = max_pieces;
           options.stop = plan.stop;
           return find_split(graph, facts_by(graph, cost), storage, options);
         });
       },
       py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"), py::arg("work"),
-      py::arg("max_pieces") = 1024,
+      py::arg("byte") = 0.0, py::arg("max_pieces") = 1024,
       "Ops in pieces, so that the load is within the capacity, or as low as so much work finds.");
   m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
-        py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("max_pieces"),
+        py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"), py::arg("max_pieces"),
         py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
         "A plan within the capacity, or as low as is found where that is None, with ops in pieces.");
   m.def("split_floor", &split_floor, py::arg("graph"), py::arg("storage"),

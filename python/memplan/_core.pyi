@@ -1237,6 +1237,7 @@ def find_split(
     storage: StorageOptions,
     capacity: typing.SupportsInt | typing.SupportsIndex,
     work: typing.SupportsInt | typing.SupportsIndex,
+    byte: typing.SupportsFloat | typing.SupportsIndex = 0.0,
     max_pieces: typing.SupportsInt | typing.SupportsIndex = 1024,
 ) -> FoundSplit:
     """
@@ -1667,6 +1668,7 @@ def solve_split(
     transfer: typing.SupportsFloat | typing.SupportsIndex | None,
     reorder: bool,
     call: typing.SupportsFloat | typing.SupportsIndex,
+    byte: typing.SupportsFloat | typing.SupportsIndex,
     max_pieces: typing.SupportsInt | typing.SupportsIndex,
     planner: str,
     in_python: PythonPlanner | None,

@@ -52,7 +52,7 @@ def test_pieces_make_what_the_whole_makes(case: Any, decomposed: bool) -> None:
     table = select_decomp_table() if decomposed else {}
     whole = make_fx(run, decomposition_table=table, tracing_mode="fake")(*args)
     read = traced(whole.graph)
-    found = _core.find_split(read.graph, list(read.cost), _core.StorageOptions(), 0, 3_000_000, 8)
+    found = _core.find_split(read.graph, list(read.cost), _core.StorageOptions(), 0, 3_000_000, 1.0, 8)
     assert found.changes
     made = in_pieces(whole, read, found.pieces, table)
     assert len(made.graph.nodes) > len(whole.graph.nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
+import memplan  # noqa: E402
 from memplan.run.inductor import budget  # noqa: E402
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
@@ -182,3 +184,41 @@ def test_inference_in_pieces_holds_less() -> None:
         torch.testing.assert_close(run(x), net(x))
     [found] = loaded_since(before)
     assert max(found.planned) <= 28 * 1024  # the first convolution alone makes 32
+
+
+def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs again costs more, the fewer pieces there are; what each piece reads costs more, the more there are."""
+    asked: list[tuple[int, int]] = []
+
+    class Cuts:
+        def __init__(self, module: Any, *_: Any, **__: Any) -> None:
+            self.pieces = len(module.graph.nodes)
+
+        def usual(self) -> tuple[int, Any]:
+            return 1000, None
+
+    def split(_: Any, capacity: int, most: int) -> Any:
+        asked.append((capacity, most))
+        pieces = min(most, 40 if capacity else 64)
+        return budget.Split(SimpleNamespace(graph=SimpleNamespace(nodes=range(pieces))), (change(pieces),), cost=pieces)
+
+    def within(cuts: Cuts, *_: Any) -> Any:
+        if cuts.pieces in none:
+            raise memplan.InfeasibleError("none")
+        return budget.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
+
+    def change(pieces: int) -> Any:
+        return SimpleNamespace(pieces=pieces)
+
+    monkeypatch.setattr(budget, "Cuts", Cuts)
+    monkeypatch.setattr(budget, "split_graph", split)
+    monkeypatch.setattr(budget, "within", within)
+    partitioner = budget.WithinBudget(500, allow=("split", "recompute"))
+    graph = SimpleNamespace(graph=SimpleNamespace(nodes=()))
+    none = {64}
+    assert partitioner(graph, ())[0] == 16
+    assert asked == [(500, 64), (500, 16), (500, 4)]
+    none = {4, 16, 40}
+    asked.clear()
+    assert partitioner(graph, ())[0] == 64
+    assert asked[-3:] == [(0, 64), (0, 16), (0, 4)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import memplan
+from builders.graphs import op
 from builders.looped import wide_blocks
 from builders.mobilenet import mobilenet_v2
 
@@ -174,3 +175,45 @@ def test_what_is_to_be_gained_is_a_share_of_what_is_reached() -> None:
     share = 1 - plan.fitting.load_bound / plan.fitting.capacity
     assert 0 < share < 1
     assert f"at most {share:.3%} of it is to be gained" in " ".join(str(plan.fitting).split())
+
+
+def by_rows(name: str, source: str, *weights: str) -> dict[str, object]:
+    loop = {"extent": 64, "reads": {source: [0, 1, 1, 0]}, "writes": {name: [0, 1]}}
+    return {"name": f"{name}:op", "type": "f", "inputs": [source, *weights], "outputs": [name], "loops": [loop]}
+
+
+def of_rows(name: str, width: int, kind: str = "intermediate") -> dict[str, object]:
+    return {"name": name, "shape": [64, width], "dtype": "int8", "kind": kind}
+
+
+def test_what_each_piece_reads_whole_is_read_again() -> None:
+    weights = [{"name": name, "bytes": 100_000, "kind": "weight"} for name in "wv"]
+    tensors = [of_rows("x", 100, "input"), *weights, of_rows("a", 1000), of_rows("y", 100, "output")]
+    net = {"tensors": tensors, "ops": [by_rows("a", "x", "w"), by_rows("y", "a", "v")], "outputs": ["y"]}
+    plan = memplan.fit(net, "least", allow=("split",), call=0)
+    assert (plan.changes[0].pieces, plan.added_cost) == (64, 63 * 200_000)
+    assert memplan.fit(net, "least", allow=("split",), call=0, cost={"a:op": 5, "y:op": 5}).added_cost == 0
+    at_half = memplan.pareto(net, ["50%"], allow=("split",), call=0).points[0]
+    assert at_half.added_cost == memplan.fit(net, "50%", allow=("split",), call=0).added_cost == 3 * 200_000
+
+
+def test_fewer_pieces_where_ops_run_again_anyway() -> None:
+    """Tensors that wait are above the capacity in however many pieces; 4 pieces are enough if one of them is gone."""
+    waiting = [{"name": f"t{k}", "bytes": 30_000} for k in range(3)]
+    forward = [op(f"f{k}", f"t{k - 1}" if k else "x", f"t{k}") for k in range(3)]
+    backward = [op(f"b{k}", f"{f'g{k + 1}' if k < 2 else 'y'} t{k}", f"g{k}") for k in reversed(range(3))]
+    tensors = [
+        *(of_rows("x", 100, "input"), *waiting, {"name": "w", "bytes": 5_000, "kind": "weight"}),
+        *(
+            of_rows("h", 100),
+            of_rows("a", 1000),
+            of_rows("y", 100),
+            *({"name": f"g{k}", "bytes": 100} for k in range(3)),
+        ),
+    ]
+    wide = [op("h:op", "t2", "h"), by_rows("a", "h", "w"), by_rows("y", "a", "w")]
+    net = {"tensors": tensors, "ops": [*forward, *wide, *backward], "outputs": ["g0"]}
+    plan = memplan.fit(net, 92_000, allow=("split", "recompute"), call=0)
+    kinds = {change.kind: change for change in plan.changes}
+    assert kinds.keys() == {"split", "recompute"}
+    assert kinds["split"].pieces <= 4

@@ -17,6 +17,7 @@ namespace memplan {
 struct SplitOptions {
   std::optional<Bytes> capacity = {};     // no value: as little as is found
   double call = 0;                        // the cost of a call of a kernel
+  double byte = 0;                        // the cost of a byte that each piece reads, as it does weights
   Index max_pieces = 1024;                // of a region
   bool again = false;                     // whether rows that are read again may be made again, and not kept
   std::int64_t work = 3'000'000;          // of the search: ops of graphs that it looks at

@@ -88,7 +88,9 @@ struct RegionError : GraphError {
 SplitGraph split(const Graph& graph, std::span<const Region> regions);
 
 // What ops of the split graph cost and do if they run again, by what those of the graph do. A part costs its share of
-// the iterations; to move rows costs what the bytes that are read and written cost by default.
-std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts);
+// the iterations, but for what it reads whole, as weights, at `byte` a byte; to move rows costs what the bytes that are
+// read and written cost by default.
+std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts,
+                              double byte = 0);
 
 }  // namespace memplan

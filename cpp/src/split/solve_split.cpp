@@ -64,12 +64,12 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
   limits.time_limit = options.time_limit;
   limits.stop = options.stop;
   const Deadline deadline(limits);
-  SplitSearch search(graph, storage, {facts, options.call, options.max_pieces}, options.work, deadline);
+  SplitSearch search(graph, storage, {facts, options.call, options.byte, options.max_pieces}, options.work, deadline);
   const Bytes capacity = options.capacity.value_or(0);
   SplitState state = search.reached(capacity, options.again);
   state = search.with_less(std::move(state), std::max(state.judged.load, capacity), options.again);
   FoundSplit found;
-  found.facts = facts_of(*state.split, graph, facts);
+  found.facts = facts_of(*state.split, graph, facts, options.byte);
   found.changes = changes_of(graph, facts, state, found.facts, options.call);
   found.load = state.judged.load;
   for (const SplitChange& change : found.changes) found.added_cost += change.cost;
@@ -82,6 +82,7 @@ namespace {
 
 constexpr int kMostAsked = 4;        // loads that are asked for, until the plan fits too
 constexpr double kPartAsItIs = 0.3;  // of the time, without pieces
+constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
  public:
@@ -128,8 +129,12 @@ class SplitSolver {
       consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}; });
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
       const auto consider_pieces = [&] {
-        consider([&] { return in_pieces(false); });  // rows that are made again mislead the search where none need be
-        if (split_.again) consider([&] { return in_pieces(true); });
+        // Rows that are made again mislead the search where none need be.
+        consider([&] { return in_pieces(false, split_.max_pieces); });
+        if (split_.again) consider([&] { return in_pieces(true, split_.max_pieces); });
+        for (const Index most : kFewer)
+          if (split_.capacity && least_load_ > *split_.capacity && most < pieces_)
+            consider([&] { return in_pieces(false, most); });
       };
       consider_pieces();
       if (reorder) {
@@ -172,13 +177,16 @@ class SplitSolver {
     return (split_.capacity ? solve_fit : solve_fit_least)(graph, facts, storage_, options, reorder, planner_);
   }
 
-  SplitPlan in_pieces(bool again) {
+  SplitPlan in_pieces(bool again, Index most) {
     SplitOptions options = split_;
     options.again = again;
+    options.max_pieces = most;
     for (int asked = 1;; ++asked) {
       options.time_limit = left(0.7);
       FoundSplit found = find_split(*graph_, facts_, storage_, options);
       least_load_ = std::min(least_load_, found.load);
+      pieces_ = 0;
+      for (const SplitChange& change : found.changes) pieces_ = std::max(pieces_, change.pieces);
       try {
         SplitPlan plan{fitted(found.graph, found.facts, false, 1), found.changes, graph_, found.graph, found.pieces};
         plan.fitted.added_cost += found.added_cost;
@@ -216,6 +224,7 @@ class SplitSolver {
   Limits limits_;
   bool reordered_ = false;
   Bytes least_load_ = kMaxBytes;  // in pieces
+  Index pieces_ = 0;              // of a region, at most, in what was found last
 };
 
 }  // namespace

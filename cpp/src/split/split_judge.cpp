@@ -82,7 +82,7 @@ SplitJudge::Made SplitJudge::make(const std::vector<Region>& regions) {
     judged.needs[at(of)] = alive[at(k)];
     worst[at(of)] = k;
   }
-  judged.cost = cost_of(split->graph, facts_of(*split, graph_, terms_.facts), terms_.call) - cost_;
+  judged.cost = cost_of(split->graph, facts_of(*split, graph_, terms_.facts, terms_.byte), terms_.call) - cost_;
   return {std::move(split), std::move(buffers), std::move(judged), std::move(worst)};
 }
 

@@ -20,6 +20,7 @@ namespace memplan {
 struct SplitTerms {
   const std::vector<OpFacts>& facts;
   double call = 0;  // of a kernel
+  double byte = 0;  // that each piece reads
   Index max_pieces = 1024;
 };
 

@@ -80,7 +80,8 @@ def fit(
     pieces: InPieces | None = None
     try:
         if "split" in ways:
-            in_pieces = solve_split(*request_of, call=call_cost(graph, cost, call), max_pieces=max_pieces)
+            prices = call_cost(graph, cost, call), byte_cost(graph, cost)
+            in_pieces = solve_split(*request_of, call=prices[0], byte=prices[1], max_pieces=max_pieces)
             found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
             if splits:
                 pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
@@ -155,6 +156,23 @@ def call_cost(graph: _core.Graph, cost: str | Mapping[str, float], call: float |
     if cost == "profile":
         return _CALL_SECONDS
     return 0.0 if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)) else _CALL
+
+
+class OpCosts(dict[str, float]):
+    """Costs of ops by name, and of a byte."""
+
+    def __init__(self, costs: Mapping[str, float], byte: float) -> None:
+        super().__init__(costs)
+        self.byte = byte
+
+
+def byte_cost(graph: _core.Graph, cost: str | Mapping[str, float]) -> float:
+    """What a byte costs that pieces read once more, such as those of a weight, in the unit of the costs."""
+    if cost == "profile":
+        return seconds_to_move()
+    if isinstance(cost, OpCosts):
+        return cost.byte
+    return 0.0 if call_cost(graph, cost, None) == 0 else 1.0
 
 
 def _advised(error: InfeasibleError, ways: Collection[str]) -> str:

@@ -20,7 +20,7 @@ from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from ..solving.pools import unfixed
 from .curve import Pareto, ParetoPoint
-from .fit import USUAL, call_cost, check_ways, fit
+from .fit import USUAL, OpCosts, byte_cost, call_cost, check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
 
@@ -90,7 +90,8 @@ def pareto(
     costs = op_costs(graph, cost, read)
     if "split" in options.get("allow", USUAL):
         options["call"] = call_cost(graph, cost, options.get("call"))
-    options["cost"] = dict(zip(_core.op_names(graph), costs, strict=True))
+    by_name = dict(zip(_core.op_names(graph), costs, strict=True))
+    options["cost"] = OpCosts(by_name, byte_cost(graph, cost) if "split" in options.get("allow", USUAL) else 0.0)
     network = Network(graph, read.source, read.notes, read.device)
     sharing = {name: options[name] for name in Sharing.names() if name in options}
     given = _given_load(graph, sharing)

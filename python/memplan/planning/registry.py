@@ -292,8 +292,9 @@ def solve_split(
     time_limit: float | None,
     *,
     call: float,
+    byte: float,
     max_pieces: int,
 ) -> _core.SplitPlan:
-    """The same, with ops in pieces too: at most so many of each op, each for the cost of a call."""
-    ways = (recompute, transfer, reorder, call, max_pieces)
+    """The same, with ops in pieces too: at most so many of each op, each for a call, and bytes that each reads."""
+    ways = (recompute, transfer, reorder, call, byte, max_pieces)
     return _core.solve_split(graph, costs, storage, capacity, *ways, planner, _in_python(planner), time_limit)

@@ -13,7 +13,7 @@ import copy
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -30,7 +30,7 @@ from .capacity_search import Attempt, Search
 from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
-from .splitting import split_graph
+from .splitting import MOST, Split, split_graph
 from .step_load import SCALES, held
 
 log = logging.getLogger("memplan.run")
@@ -38,6 +38,7 @@ _TARGETS = 6  # capacities that are tried, until the partition is within the bud
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
 _OVER = _core.StorageOptions(zero_copy=False)  # results may lie over what ops say
+_FEWER = (16, 4)  # pieces, where ops may run again
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 _BY_TORCH = partitioners.choose_saved_values_set
 _Pair = tuple[fx.GraphModule, fx.GraphModule]
@@ -81,26 +82,35 @@ class WithinBudget(CustomPartitionerFn):
         self._allow, self._in_place, self._known = tuple(allow), in_place, {} if known is None else known
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
+        if "split" in self._allow:
+            found = self._in_pieces(gm, joint_inputs, kwargs)
+        else:
+            found = within(self._cuts(gm, joint_inputs, kwargs), self._budget, self._usual, self._limit, self._kept)
+        log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
+        return found.graphs
+
+    def _in_pieces(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
+        """The cheapest partition of the graph in pieces: in few, where what runs again brings more for less."""
+        whole = self._cuts(gm, joint_inputs, kwargs).usual()[0]
+        budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
         failed: InfeasibleError | None = None
-        splits = "split" in self._allow
-        budget, fused = self._budget, self._usual
-        if splits:  # what is in pieces is fused as much as what is whole
-            budget, fused = _before_fusing(budget, fused, self._cuts(gm, joint_inputs, kwargs).usual()[0]), 0
-        for graph in self._split_ever_more(gm, budget) if splits else [gm]:
-            cuts = self._cuts(graph, joint_inputs, kwargs, whole=not splits)
-            try:
-                found = (
-                    within(cuts, budget, fused, self._limit, self._kept)
-                    if "recompute" in self._allow
-                    else cuts.by_torch()
-                )
-            except InfeasibleError as error:
-                if error.proven:
-                    raise
-                failed = failed or error
-            else:
-                log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
-                return found.graphs
+        for splits in self._split_ever_more(gm, budget):
+            best: Partition | None = None
+            for split in splits:
+                cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
+                if "recompute" not in self._allow:
+                    return cuts.by_torch()
+                try:
+                    found = within(cuts, budget, 0, self._limit, self._kept)
+                except InfeasibleError as error:
+                    if error.proven:
+                        raise
+                    failed = failed or error
+                    continue
+                found = replace(found, cost=found.cost + split.cost)
+                best = found if best is None or found.cost < best.cost else best
+            if best is not None:
+                return best
         assert failed is not None
         raise failed
 
@@ -110,23 +120,31 @@ class WithinBudget(CustomPartitionerFn):
         known = self._known if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, in_place=self._in_place)
 
-    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[fx.GraphModule]:
-        """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward."""
+    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[Split]]:
+        """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
+
+        Each time in many, and then in fewer.
+        """
         seen = set[int]()
         for share in _SHARES:
-            graph = self.split(gm, int(budget * share))
-            if len(graph.graph.nodes) not in seen:
-                seen.add(len(graph.graph.nodes))
-                yield graph
+            splits: list[Split] = []
+            for most in (MOST, *_FEWER):
+                if splits and splits[-1].pieces <= most:
+                    continue
+                split = self._split(gm, int(budget * share), most)
+                splits += [split] if len(split.module.graph.nodes) not in seen else []
+                seen.add(len(split.module.graph.nodes))
+            yield splits
 
-    def split(self, gm: fx.GraphModule, capacity: int | None = None) -> fx.GraphModule:
-        """The graph with ops in pieces, as far as that is allowed and brings tensors within a capacity: the budget."""
-        if "split" not in self._allow:
-            return gm
-        split = split_graph(gm, self._budget if capacity is None else capacity)
+    def split(self, gm: fx.GraphModule) -> fx.GraphModule:
+        """The graph with ops in pieces, as far as that is allowed and brings tensors within the budget."""
+        return self._split(gm, self._budget).module if "split" in self._allow else gm
+
+    def _split(self, gm: fx.GraphModule, capacity: int, most: int = MOST) -> Split:
+        split = split_graph(gm, capacity, most)
         if split.reason:
             log.warning("nothing is in pieces: %s", split.reason)
-        return split.module
+        return split
 
     def uuid(self) -> Any:
         """What compiled code depends on."""

@@ -30,32 +30,41 @@ from .totals import scatter_over_totals
 log = logging.getLogger("memplan.run")
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
 _WORK = 3_000_000  # of a search
-_MOST = 64  # pieces
+MOST = 64  # pieces
 
 
 @dataclass(frozen=True)
 class Split:
-    """A graph with ops in pieces, the regions, and a reason where there are none."""
+    """A graph with ops in pieces, the regions, what they add to the cost, and a reason where there are none."""
 
     module: fx.GraphModule
     changes: Sequence[_core.SplitChange] = ()
+    cost: float = 0.0
     reason: str = ""
 
+    @property
+    def pieces(self) -> int:
+        """The most of a region."""
+        return max((change.pieces for change in self.changes), default=0)
 
-def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
-    """A graph of which as much is split as a capacity asks for, or as little as is found where that is None."""
+
+def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST) -> Split:
+    """A graph of which as much is split as a capacity asks for, or as little as is found where that is None.
+
+    No op is in more than ``most`` pieces.
+    """
     own = fx.GraphModule(module, copy.deepcopy(module.graph))
     own.meta.update(module.meta)
     scatter_over_totals(own.graph)
     linear = linear_in(own.graph)
     try:
         read = traced(own.graph, {node: tangent is not None for node, tangent in linear.items()})
-        found = _found(read, capacity)
+        found = _found(read, capacity, most)
         if any(_is_no_use(own, change, linear) for change in found.changes):
             read = traced(own.graph, dict.fromkeys(linear, False))
-            found = _found(read, capacity)
+            found = _found(read, capacity, most)
         if not found.changes:
-            return Split(module, (), _reason(linear))
+            return Split(module, reason=_reason(linear))
         loops = {read.nodes[piece.of].name: piece.loop for piece in found.pieces if piece.does == "part"}
         if linear:
             _hoist(own, found.changes, linear)
@@ -66,10 +75,10 @@ def split_graph(module: fx.GraphModule, capacity: int | None) -> Split:
         made = in_pieces(own, read, pieces.pieces, select_decomp_table())
         _write_at_once(made.graph)
     except (UnsupportedError, SourceError) as reason:
-        return Split(module, (), str(reason))
+        return Split(module, reason=str(reason))
     for change in found.changes:
         log.info("%d pieces of %s, so that %s are never whole", change.pieces, change.ops, change.tensors)
-    return Split(made, found.changes)
+    return Split(made, found.changes, found.added_cost)
 
 
 def _write_at_once(graph: fx.Graph) -> None:
@@ -88,8 +97,8 @@ def _write_at_once(graph: fx.Graph) -> None:
             joined.replace_input_with(piece, written)
 
 
-def _found(read: Traced, capacity: int | None) -> _core.FoundSplit:
-    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, _MOST)
+def _found(read: Traced, capacity: int | None, most: int) -> _core.FoundSplit:
+    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, 1.0, most)
 
 
 def _is_no_use(module: fx.GraphModule, change: _core.SplitChange, linear: Mapping[fx.Node, fx.Node | None]) -> bool:
