@@ -59,7 +59,7 @@ def compiled(model: Any, budget: int, found: list[int], backwards: list[Any] | N
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each op writes its result: nothing is fused."""
     for module in (step_load, joint):
-        monkeypatch.setattr(module, "in_registers", lambda *_: set())
+        monkeypatch.setattr(module, "in_registers", lambda *_, **__: set())
         monkeypatch.setattr(module, "written_over", lambda *_: [])
 
 
@@ -317,7 +317,7 @@ def test_it_goes_on_with_what_holds_less(best: int) -> None:
             loaded(Loaded("forward", {"cpu": {"planned": 1000}}, []).to_text())
             return
         written = {key: value for key, value in patches.items() if key in attempts._WRITTEN}
-        kind = attempts._KINDS.index((written, by._in_place))
+        kind = attempts._KINDS.index((written, by._fusion))
         asked.append((by._budget, kind))
         holds = by._budget + (100 if kind == best else 200)
         loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
@@ -334,7 +334,7 @@ def test_what_is_close_goes_on_at_once() -> None:
     def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
         by = patches.get("custom_partitioner_fn")
         written = {key: value for key, value in patches.items() if key in attempts._WRITTEN}
-        kind = attempts._KINDS.index((written, by._in_place)) if by else 0
+        kind = attempts._KINDS.index((written, by._fusion)) if by else 0
         asked.append((by._budget if by else 1000, kind))
         holds = 1000 if by is None else least if kind == 0 and by._budget < 500 else by._budget + 20
         loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
@@ -348,6 +348,26 @@ def test_what_is_close_goes_on_at_once() -> None:
     least = 510
     attempts.within(planned, graph, (), settings, {}, budget)
     assert asked[1:] == [(500, 0), (480, 0), (470, 0), (460, 0), (444, 0), (500, 1), (480, 1), (480, 1)]
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_where_nothing_is_found_rows_count_as_one_loop(found: bool) -> None:
+    """It is the last that is tried."""
+    asked: list[bool] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> str:
+        by = patches.get("custom_partitioner_fn")
+        asked.append(by is not None and by._fusion.rows)
+        if by and not by._fusion.rows and not found:
+            raise memplan.InfeasibleError("op 'sub' needs 600")
+        holds = 1000 if by is None else 500 if by._fusion.rows else by._budget + 100
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+        return "rows" if by and by._fusion.rows else "others"
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    what = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert what == ("others" if found else "rows")
+    assert asked[:5] == [False, False, False, False, not found]
 
 
 def test_where_much_room_is_left_more_is_saved() -> None:
@@ -488,6 +508,19 @@ def test_what_parts_of_one_op_read_is_computed_there_too() -> None:
     assert sorted(parts) == ["mul", "mul_1", "rsub", "sigmoid"]
     apart = step_load.in_registers([*nodes.values()], lambda node, user: user.name == "rsub")
     assert {node.name for node in apart} == {"mul", "rsub"}
+
+
+def test_what_is_computed_row_by_row_may_be_one_loop() -> None:
+    """As a softmax, whose largest numbers and sums are of rows; sums of columns need all rows."""
+
+    def compute(x: Any, y: Any) -> Any:
+        rows = (x - x.amax(1, keepdim=True)).exp()
+        return rows / rows.sum(-1, keepdim=True), (y / y.sum(0)).mm(y)
+
+    nodes = traced(compute, torch.randn(8, 8), torch.randn(8, 8))
+    assert {node.name for node in step_load.in_registers([*nodes.values()])} == {"sub"}
+    inside = step_load.in_registers([*nodes.values()], rows=True)
+    assert {node.name for node in inside} == {"amax", "sub", "exp", "sum_1"}
 
 
 def test_elementwise_ops_are_written_over_what_they_read_but_for_given_gradients() -> None:

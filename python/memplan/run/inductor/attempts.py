@@ -29,6 +29,7 @@ from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
 from .outside import outside_of
 from .settings import Settings
+from .step_load import Fusion
 
 Code = Callable[..., Any]
 Compile = Callable[..., Code]
@@ -41,8 +42,9 @@ _FOR_ROOM = 2  # of them
 _CLOSE = 16  # a part of the limit: what is over by less goes on at once, before other kinds are tried
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
-# how graphs are fused, and whether elementwise ops count as written over what they read
-_KINDS: tuple[tuple[Fusing, bool], ...] = ((_WRITTEN, True), ({}, True), (_WRITTEN, False))
+# how graphs are fused, and what Inductor is taken to do then
+_KINDS: tuple[tuple[Fusing, Fusion], ...] = ((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False)))
+_IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
 _AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
 _READ: ContextVar[bool] = ContextVar("memplan.run.inductor.attempts", default=False)
@@ -102,8 +104,8 @@ class _Partitions:
 
         known: Known = {}
 
-        def partitioned(target: int, fusing: Fusing, in_place: bool) -> Tried | None:
-            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, in_place, known)
+        def partitioned(target: int, fusing: Fusing, fusion: Fusion) -> Tried | None:
+            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
             try:
                 found = self.read(partitioner, fusing)
                 return replace(found, cost=-target)  # the more may be saved, the less runs again
@@ -113,7 +115,9 @@ class _Partitions:
                 return None
 
         begun: list[_Way] = []
-        for kind in _KINDS:
+        for kind in (*_KINDS, _IF_NONE):
+            if kind == _IF_NONE and not any(way.nothing for way in begun):
+                continue
             first = partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
                 return first
@@ -150,11 +154,12 @@ class _Way:
     def __init__(
         self,
         partitioned: Callable[..., Tried | None],
-        kind: tuple[Fusing, bool],
+        kind: tuple[Fusing, Fusion],
         first: Tried | None,
         usual: int,
         limit: int,
     ) -> None:
+        self.nothing = first is None
         self.over = (first.holds if first else usual) - limit
         self._usual, self._limit = usual, limit
         self._search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)

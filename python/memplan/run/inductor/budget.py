@@ -31,7 +31,7 @@ from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
 from .splitting import MOST, Split, split_graph
-from .step_load import SCALES, held
+from .step_load import SCALES, USUAL, Fusion, held
 
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
@@ -55,7 +55,7 @@ class Partition:
     floor: Floor = NONE
 
 
-Known = dict[bool, tuple[int, Floor]]  # peak and floor of the usual partition, by whether results lie over what is read
+Known = dict[Fusion, tuple[int, Floor]]  # peak and floor of the usual partition
 
 
 class WithinBudget(CustomPartitionerFn):
@@ -63,9 +63,9 @@ class WithinBudget(CustomPartitionerFn):
 
     Tensors are counted before Inductor fuses kernels. ``usual`` is what the usual graphs hold as Inductor fuses them:
     the budget is larger before that, by the same factor. 0: that is not known. ``limit`` is what a step may hold, where
-    the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states. ``in_place``:
-    elementwise ops count as written over what they are the last to read. What runs again is written over too, and then
-    runs once more: Inductor may run both at once. ``known`` is kept from one partitioner of a graph to the next.
+    the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states. ``fusion``:
+    what Inductor is taken to do. What runs again is written over too, and then runs once more: Inductor may run both at
+    once. ``known`` is kept from one partitioner of a graph to the next.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class WithinBudget(CustomPartitionerFn):
         limit: int = 0,
         kept: int = 0,
         allow: Sequence[str] = ("recompute",),
-        in_place: bool = True,
+        fusion: Fusion = USUAL,
         known: Known | None = None,
     ) -> None:
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
-        self._allow, self._in_place, self._known = tuple(allow), in_place, {} if known is None else known
+        self._allow, self._fusion, self._known = tuple(allow), fusion, {} if known is None else known
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
         if "split" in self._allow:
@@ -118,7 +118,7 @@ class WithinBudget(CustomPartitionerFn):
         self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: bool = True
     ) -> Cuts:
         known = self._known if whole else {}  # there are several graphs in pieces
-        return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, in_place=self._in_place)
+        return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self._fusion)
 
     def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[Split]]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
@@ -151,7 +151,7 @@ class WithinBudget(CustomPartitionerFn):
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
         return get_hash_for_files(
             tuple(files),
-            f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}, {self._in_place}",
+            f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}, {self._fusion}",
         )
 
 
@@ -166,10 +166,10 @@ class Cuts:
         known: Known,
         *,
         whole: bool = True,
-        in_place: bool = True,
+        fusion: Fusion = USUAL,
     ) -> None:
         self._gm, self._inputs, self._kwargs, self._known = gm, joint_inputs, kwargs, known
-        self._whole, self._in_place = whole, in_place
+        self._whole, self._fusion = whole, fusion
 
     def by_torch(self) -> Partition:
         """The partition that is usual."""
@@ -178,16 +178,16 @@ class Cuts:
 
     def usual(self) -> tuple[int, Floor]:
         """The peak of the usual partition, and the floor of the graph."""
-        if self._in_place not in self._known:
+        if self._fusion not in self._known:
             found = self.by_torch()
-            self._known[self._in_place] = found.peak, found.floor
-        return self._known[self._in_place]
+            self._known[self._fusion] = found.peak, found.floor
+        return self._known[self._fusion]
 
     def within(self, capacity: int) -> Partition:
         """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
-            joint = Joint(nodes, info, self._in_place)
+            joint = Joint(nodes, info, self._fusion)
             fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _OVER, capacity, work=_WORK)
             return joint.saved([op.name for op in fitted.graph.ops])
 
@@ -204,7 +204,7 @@ class Cuts:
         copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
         with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", watched):
             graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
-        peak = held(*graphs, self._kwargs["num_fwd_outputs"], self._in_place)
+        peak = held(*graphs, self._kwargs["num_fwd_outputs"], self._fusion)
         return Partition(graphs, peak, _repeated(*graphs), floors[-1])
 
 

@@ -22,11 +22,11 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 from ... import _core
 from ...importers.torch.costs import cost_of
 from .copies import run_again
-from .step_load import hint, in_registers, parts_of, read_by, storages, total_of, written_over
+from .step_load import USUAL, Fusion, hint, in_registers, parts_of, read_by, storages, total_of, written_over
 
 
 class Joint:
-    """A joint graph; ``in_place``: elementwise ops may be written over what they read.
+    """A joint graph; ``fusion``: what Inductor is taken to do.
 
     Attributes
     ----------
@@ -38,12 +38,12 @@ class Joint:
         What running each op again does, as for `fit_graph`: ops of backward do not.
     """
 
-    def __init__(self, nodes: fx.Graph, info: NodeInfo, in_place: bool = True) -> None:
-        self._nodes, self._info, self._in_place = nodes, info, in_place
+    def __init__(self, nodes: fx.Graph, info: NodeInfo, fusion: Fusion = USUAL) -> None:
+        self._nodes, self._info, self._in_place = nodes, info, fusion.in_place
         self._types = get_default_op_list()
         self._outside = {s for node in info.inputs for s in storages(node)}
         self._backward = self._of_backward()
-        self._inside = in_registers([*nodes.nodes], self._are_apart)
+        self._inside = in_registers([*nodes.nodes], self._are_apart, rows=fusion.rows)
         self.cost: list[float] = []
         self.again: list[str] = []
         ops: list[_core.Op] = []

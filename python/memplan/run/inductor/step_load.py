@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,17 +21,33 @@ _ADDED = {  # to their first argument
     *(_aten.index_put.default, _aten._unsafe_index_put.default, _aten._unsafe_masked_index_put_accumulate.default),
 }
 SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
+_BY_ROWS = {_aten.amax.default, _aten.amin.default, _aten.sum.dim_IntList, _aten.mean.dim}
 _HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
 
 
-def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, in_place: bool = True) -> int:
+@dataclass(frozen=True)
+class Fusion:
+    """What Inductor is taken to do.
+
+    ``in_place``: elementwise ops are written over what they are the last to read. ``rows``: what is computed row by
+    row, as a softmax is, is one loop over rows, so that nothing in between is in memory.
+    """
+
+    in_place: bool = True
+    rows: bool = False
+
+
+USUAL = Fusion()
+
+
+def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, fusion: Fusion = USUAL) -> int:
     """The most bytes that a step holds at one op, without weights and inputs of the network.
 
     Forward and backward follow each other. What forward saves is held from its op in forward to its last use in
     backward. The first `outputs` of what forward returns, and all that backward returns, are held to the end. Gradients
-    that backward is given are held from its beginning. ``in_place``: as `written_over`.
+    that backward is given are held from its beginning.
     """
-    timeline = _Timeline(forward, in_place)
+    timeline = _Timeline(forward, fusion)
     timeline.run(forward)
     returned: Any = forward.graph.output_node().args[0]
     timeline.keep(node for node in returned[:outputs] if isinstance(node, fx.Node))
@@ -42,8 +59,8 @@ def held(forward: fx.GraphModule, backward: fx.GraphModule, outputs: int, in_pla
 class _Timeline:
     """When storages live, over graphs that run one after another."""
 
-    def __init__(self, first: fx.GraphModule, in_place: bool) -> None:
-        self._in_place = in_place
+    def __init__(self, first: fx.GraphModule, fusion: Fusion) -> None:
+        self._fusion = fusion
         self._outside = {s for node in first.graph.find_nodes(op="placeholder") for s in storages(node)}
         self._now: dict[int, int] = {}  # of a storage that is alive: its position in the lists
         self._begin: list[int] = []
@@ -57,7 +74,7 @@ class _Timeline:
         nodes = [node for node in graph.graph.nodes if node.op != "output"]
         given = {storage for node in nodes if node.op == "placeholder" for storage in storages(node)}
         self._now = {storage: place for storage, place in self._now.items() if storage in given}
-        inside = in_registers(nodes)
+        inside = in_registers(nodes, rows=self._fusion.rows)
         last = {
             s: node for node in nodes if node not in inside for used in read_by(node, inside) for s in storages(used)
         }
@@ -65,7 +82,7 @@ class _Timeline:
         for node in nodes:
             if node in inside:
                 continue
-            dying = [s for s in written_over(node, inside) if last[s] is node] if self._in_place else []
+            dying = [s for s in written_over(node, inside) if last[s] is node] if self._fusion.in_place else []
             self._write_over(node, dying)
             self._meet(node)
             for used in read_by(node, inside):
@@ -168,16 +185,21 @@ def read_by(node: fx.Node, inside: Collection[fx.Node]) -> Iterator[fx.Node]:
 
 
 def in_registers(
-    nodes: Sequence[fx.Node], apart: Callable[[fx.Node, fx.Node], bool] = lambda *_: False
+    nodes: Sequence[fx.Node],
+    apart: Callable[[fx.Node, fx.Node], bool] = lambda *_: False,
+    *,
+    rows: bool = False,
 ) -> set[fx.Node]:
     """The ops that Inductor fuses into the one that reads them: all of it is elementwise, and no other op reads them.
 
-    Several of its parts may. What is ``apart`` from a reader is not fused with it.
+    Several of its parts may. What is ``apart`` from a reader is not fused with it. With ``rows``, reductions of rows
+    are like elementwise ops.
     """
+    may = _is_by_rows if rows else is_elementwise
     home: dict[fx.Node, fx.Node] = {}  # of an op: the one that it is part of
     for node in reversed(nodes):
         homes = {home.get(user, user) for user in node.users}
-        fused = is_elementwise(node) and all(is_elementwise(user) and not apart(node, user) for user in node.users)
+        fused = may(node) and all(may(user) and not apart(node, user) for user in node.users)
         if fused and len(homes) == 1:
             [home[node]] = homes
     return {*home}
@@ -186,6 +208,15 @@ def in_registers(
 def is_elementwise(node: fx.Node) -> bool:
     """Whether each element of what an op makes is computed of one element of each that it reads."""
     return node.op == "call_function" and getattr(node.target, "_overloadpacket", None) in pointwise_ops()
+
+
+def _is_by_rows(node: fx.Node) -> bool:
+    """Whether each row that an op makes is computed of one row of each that it reads; rows lie along the last axis."""
+    if node.target not in _BY_ROWS:
+        return is_elementwise(node)
+    axes: Any = node.args[1] if len(node.args) > 1 else []
+    source: Any = node.args[0]
+    return [axis % source.meta["val"].ndim for axis in axes] == [source.meta["val"].ndim - 1]
 
 
 def written_over(node: fx.Node, inside: Collection[fx.Node]) -> list[int]:
