@@ -14,6 +14,7 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
+from memplan.run.torch import kernels
 
 
 def pictures() -> nn.Module:
@@ -50,6 +51,15 @@ def test_pictures_in_pieces() -> None:
     with torch.no_grad():
         torch.testing.assert_close(run.outputs, net(x), rtol=1e-5, atol=1e-5)
     assert run.arena_bytes == plan.peak <= 0.4 * memplan.plan(net, args=(x,)).peak
+
+
+def test_later_runs_make_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x = pictures(), torch.randn(2, 3, 64, 64)
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    first = plan.run(x).outputs
+    for name in ("with_tensors", "with_numbers"):
+        monkeypatch.setattr(kernels, name, None)
+    torch.testing.assert_close(plan.run(x).outputs, first, rtol=0, atol=0)
 
 
 class UNet(nn.Module):
