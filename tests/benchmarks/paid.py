@@ -5,7 +5,7 @@ there is one, gives malloc's free memory back, and takes the anonymous memory th
 some steps of warm-up it resets the high-water mark of its memory, runs three steps, and reads the mark. Figures are
 medians over the processes. A process before them, which does not count, fills the compiler's cache.
 ``split`` is the least that `memplan.fit` finds with ops in pieces, by `plan.run`. ``within:N`` is the cheapest plan
-that it finds in N bytes, what kernels are known to allocate among them, or in a tenth more than the least.
+that it finds in N bytes, what kernels are known to allocate among them.
 Modes: ``training`` is a step with AdamW, ``gradients`` one without an optimizer, which holds its gradients until the
 next step, and ``inference``.
 Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]
@@ -291,11 +291,10 @@ def plan_of(way: str, network: Any, **how: Any) -> Any:
 
     if way == "plan.run":
         return memplan.plan(network, **how)
-    how |= {"allow": ("split",), "time_limit": SPLIT_SECONDS, "kernels": way != "split"}
-    least = memplan.fit(network, "least", **how)
+    how |= {"allow": ("split",), "time_limit": SPLIT_SECONDS}
     if way == "split":
-        return least
-    return memplan.fit(network, max(int(way.removeprefix("within:")), least.peak + least.peak // 10), **how)
+        return memplan.fit(network, "least", **how)
+    return memplan.fit(network, int(way.removeprefix("within:")), kernels=True, **how)
 
 
 def difference(run: Any, network: Any, batch: Any) -> float:
