@@ -170,3 +170,31 @@ def test_what_a_file_has_is_not_paid_again(monkeypatch: pytest.MonkeyPatch, tmp_
     assert len(ran) == 22  # what failed is tried again
     with pytest.raises(SystemExit, match="has rows of mode 'training'; expected rows of 'inference'"):
         paid.rows_of(figures, "inference")
+
+
+def test_pieces_are_fitted_within_half_of_what_inductor_takes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    paid, split_runs = map(pytest.importorskip, ("paid", "split_runs"))
+    said, ran = {"eager": 4.0, "inductor": 2.0, "split": 0.5, "within": 1.0}, list[str]()
+
+    def in_process(name: str, way: str, mode: str) -> dict[str, Any]:
+        ran.append(way)
+        figures = dict.fromkeys(paid.FIGURES, said[way.partition(":")[0]] * 2**20)
+        return {**figures, "result": "", "ops": 8, "difference": 0.0} if name == "tcn" else {"error": "killed"}
+
+    monkeypatch.setattr(paid, "in_process", in_process)
+    monkeypatch.setattr(
+        sys, "argv", ["", "--networks", "tcn,clip", "--modes", "inference", "--json", str(tmp_path / "f")]
+    )
+    split_runs.main()
+    printed = capsys.readouterr().out
+    assert "tcn inference 4.00 2.00 0.50 0.250 4.00 2.00 0.50 0.250 0.12 0.0e+00" in printed
+    assert "tcn inference 8 1.00 0.500 1.00 0.500 0.25 0.50 0.0e+00" in printed
+    assert "clip inference killed" in printed
+    assert {*ran} == {"eager", "inductor", "split", f"within:{2**20}"}
+    ran.clear()
+    split_runs.main()
+    assert ran == ["eager", "inductor", "inductor", "split"]  # of what failed

@@ -4,7 +4,8 @@ A way is run in processes of its own. Each makes network, states of the optimize
 there is one, gives malloc's free memory back, and takes the anonymous memory that it holds then as its baseline. After
 some steps of warm-up it resets the high-water mark of its memory, runs three steps, and reads the mark. Figures are
 medians over the processes. A process before them, which does not count, fills the compiler's cache.
-``split`` is the least that `memplan.fit` finds with ops in pieces, by `plan.run`.
+``split`` is the least that `memplan.fit` finds with ops in pieces, by `plan.run`. ``within:N`` is the cheapest plan
+that it finds in N bytes, what kernels are known to allocate among them.
 Modes: ``training`` is a step with AdamW, ``gradients`` one without an optimizer, which holds its gradients until the
 next step, and ``inference``.
 Run: ``python tests/benchmarks/paid.py [--mode training] [--networks a,b] [--ways a,b] [--processes N] [--json F]
@@ -207,6 +208,7 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     module, batch, loss_of = NETWORKS[name]()
     module.train(mode != "inference")
     forward, backend = module, way.removeprefix("planned-")
+    is_plan = way in ("plan.run", "split") or way.startswith("within:")
     if backend in ("inductor", "memplan"):
         torch.compile(lambda x: x + 1, backend=backend)(torch.ones(4))  # the compiler's own code is in memory
         forward = torch.compile(module, backend=backend)
@@ -222,13 +224,9 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
             loss.backward()
             optimizer.step()
             return loss.detach()
-    elif way in ("plan.run", "split"):
+    elif is_plan:
         network = WithLoss(module, loss_of) if mode == "gradients" else module
-        how = {"kwargs": batch, "alignment": 64, "train": mode == "gradients"}
-        if way == "split":
-            plan = memplan.fit(network, "least", allow=("split",), time_limit=SPLIT_SECONDS, **how)
-        else:
-            plan = memplan.plan(network, **how)
+        plan = plan_of(way, network, kwargs=batch, alignment=64, train=mode == "gradients")
         run: Any = None
 
         def step() -> Any:
@@ -273,13 +271,55 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     after = memory()
     process = after["VmHWM"] - after["RssFile"] - base
     if mode == "gradients":
-        found = run.gradients.values() if way in ("plan.run", "split") else [p.grad for p in module.parameters()]
+        found = run.gradients.values() if is_plan else [p.grad for p in module.parameters()]
         result = result.double() + sum(g.double().sum() for g in {id(g): g for g in found if g is not None}.values())
     run = found = None
     module.zero_grad()
     allocator = held() if held is not None else allocated(step)
     text = float(result.double().sum()).hex()
-    return {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
+    figures = {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
+    if is_plan:
+        step()
+        figures |= {"ops": len(plan.graph.ops), "difference": difference(run, network, batch)}
+        figures["holds"] = str(plan.explain()).partition("\n\n")[0]
+    return figures
+
+
+def plan_of(way: str, network: Any, **how: Any) -> Any:
+    """The plan of a way that `plan.run` runs."""
+    import memplan
+
+    if way == "plan.run":
+        return memplan.plan(network, **how)
+    how |= {"allow": ("split",), "time_limit": SPLIT_SECONDS}
+    if way == "split":
+        return memplan.fit(network, "least", **how)
+    return memplan.fit(network, int(way.removeprefix("within:")), kernels=True, **how)
+
+
+def difference(run: Any, network: Any, batch: Any) -> float:
+    """The largest difference of what a run has given from eager, over the largest element of its tensor.
+
+    Gradients that are zero but for rounding, as those of a key's bias, count by a millionth of the largest.
+    """
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    torch.manual_seed(1)
+    network.zero_grad()
+    if run.loss is None:
+        with torch.no_grad():
+            pairs = list(zip(tree_leaves(run.outputs), tree_leaves(network(**batch)), strict=True))
+    else:
+        loss = network(**batch)
+        loss.backward()
+        named = network.named_parameters(remove_duplicate=False)
+        gradients = {name: p.grad for name, p in named if p.grad is not None}
+        assert gradients.keys() == run.gradients.keys()
+        pairs = [(run.loss, loss), *((run.gradients[name], gradient) for name, gradient in gradients.items())]
+    pairs = [(a.detach(), b.detach()) for a, b in pairs if isinstance(b, torch.Tensor)]
+    largest = max(float(b.abs().max()) for _, b in pairs[-len(run.gradients) :])
+    return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-6 * largest)) for a, b in pairs)
 
 
 def make_states(module: Any, optimizer: Any) -> None:

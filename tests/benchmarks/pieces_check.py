@@ -22,6 +22,7 @@ import memplan
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
+from memplan.run.plans import program_of
 
 HEAD = ("networks", "run in pieces", "ops in pieces", "no region", "refused", "wrong", "bit for bit")
 
@@ -60,6 +61,7 @@ def check(seed: int) -> tuple[str, int, str]:
     plan = in_random_pieces(whole, chance)
     if plan is None:
         return "no region", 0, ""
+    vars(plan)["_network"] = program_of(whole)  # looked at once
     try:
         results = [_results(one, x, seed) for one in (whole, plan)]
     except memplan.UnsupportedError as error:

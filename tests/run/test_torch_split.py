@@ -14,6 +14,8 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
+from memplan.fitting import fit
+from memplan.run.torch import kernels
 
 
 def pictures() -> nn.Module:
@@ -50,6 +52,15 @@ def test_pictures_in_pieces() -> None:
     with torch.no_grad():
         torch.testing.assert_close(run.outputs, net(x), rtol=1e-5, atol=1e-5)
     assert run.arena_bytes == plan.peak <= 0.4 * memplan.plan(net, args=(x,)).peak
+
+
+def test_later_runs_make_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x = pictures(), torch.randn(2, 3, 64, 64)
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    first = plan.run(x).outputs
+    for name in ("with_tensors", "with_numbers"):
+        monkeypatch.setattr(kernels, name, None)
+    torch.testing.assert_close(plan.run(x).outputs, first, rtol=0, atol=0)
 
 
 class UNet(nn.Module):
@@ -91,6 +102,23 @@ def test_a_loss_in_pieces_gives_the_gradients() -> None:
     torch.testing.assert_close(run.loss, loss.detach())
     for name, parameter in net.named_parameters():
         torch.testing.assert_close(run.gradients[name], parameter.grad)
+
+
+def test_tokens_of_several_samples_are_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x, y = words()
+
+    def least() -> memplan.Plan:
+        return memplan.fit(net, "least", allow=("split",), args=(x, y), train=True)
+
+    plan = least()
+    run = plan.run(x, y, check=True)
+    loss = net(x, y)
+    loss.backward()
+    torch.testing.assert_close(run.loss, loss.detach())
+    for name, parameter in net.named_parameters():
+        torch.testing.assert_close(run.gradients[name], parameter.grad)
+    monkeypatch.setattr(fit, "finest_first", lambda graph: None)
+    assert plan.peak < 0.8 * least().peak
 
 
 def test_pieces_and_ops_that_run_again() -> None:

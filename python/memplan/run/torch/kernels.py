@@ -84,7 +84,9 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
 def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
     func = call.function
     device = memory.arena.device.type
-    if isinstance(func, torch._ops.OpOverload) and not _is_composite(func, device) and not _has_numbers(call):
+    if isinstance(func, (torch._ops.OpOverload, Composed)) and not (_is_composite(func, device) or _has_numbers(call)):
+        if isinstance(func, Composed):
+            return _composed(call, func, memory, numbers)
         return _operator(call, func, memory, numbers)
     meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
     results = () if meets else _in_arena(call, memory)
@@ -129,6 +131,15 @@ def _operator(
         return Instruction(_calling(over, args, kwargs, numbers))
     run = _copying(_calling(func, args, kwargs, numbers), call, memory, flat_tensors)
     return Instruction(run, True, () if meets else _in_arena(call, memory))
+
+
+def _composed(call: CallRecord, func: Composed, memory: Memory, numbers: dict[int, Any]) -> Instruction:
+    """A piece of a call: what it is given are the same tensors in each run."""
+    run = _calling(func, *with_tensors((call.args, dict(call.kwargs)), memory.tensor), numbers)
+    if not any(call.fresh):
+        return Instruction(run)
+    meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
+    return Instruction(_copying(run, call, memory, flat_tensors), True, () if meets else _in_arena(call, memory))
 
 
 def _calling(
@@ -212,14 +223,16 @@ def _copying(
     """What a call makes is copied into its place, unless it was made there. Gives whether something was copied."""
     outputs = [memory.tensor(view) for view in call.outputs]
     places = [output if new else None for output, new in zip(outputs, call.fresh, strict=True)]
-    given = [memory.tensor(view) for view in call.inputs]
+    elsewhere = [view if memory.offset[view.storage] is None else None for view in call.outputs]
+    given = [memory.tensor(view) for view in call.inputs] if any(elsewhere) else []
+    function = call.function
 
     def run(seen: Callable[[list[int]], None] | None = None) -> bool:
-        made = list(zip(call.outputs, places, _made(compute(), len(places), tensors), strict=True))
+        made = list(zip(elsewhere, places, _made(compute(), len(places), tensors), strict=True))
         rest = [
             (place, value)
             for view, place, value in made
-            if place is not None and not _adopted(view, value, memory, given) and value is not None
+            if place is not None and not (view and _adopted(view, value, memory, given)) and value is not None
         ]
         moved = [(place, value) for place, value in rest if not _is_in(place, value)]
         if moved and seen is not None:
@@ -227,7 +240,7 @@ def _copying(
         if any(_meet(value, place) for _, value in moved for place, _ in moved):
             moved = [(place, value.clone()) for place, value in moved]
         for place, value in moved:
-            _take(place, value, call)
+            _take(place, value, function)
         return bool(moved)
 
     return run
@@ -268,7 +281,7 @@ def _has_gaps(view: View) -> bool:
     return view.end - view.begin > math.prod(view.sizes) * view.dtype.itemsize
 
 
-def _take(place: Tensor, value: Tensor, call: CallRecord) -> None:
+def _take(place: Tensor, value: Tensor, function: Any) -> None:
     """Copy a result into its place.
 
     What a fake kernel leaves without bytes, as it does not know how many they are, stays where the kernel has made it.
@@ -279,7 +292,7 @@ def _take(place: Tensor, value: Tensor, call: CallRecord) -> None:
         place.set_(value)  # type: ignore[call-overload]
     else:
         shapes = f"{list(value.shape)}, and its fake kernel said {list(place.shape)}"
-        raise UnsupportedError(f"{call.function}: its kernel returned a tensor of shape {shapes}: it cannot be planned")
+        raise UnsupportedError(f"{function}: its kernel returned a tensor of shape {shapes}: it cannot be planned")
 
 
 def _made(result: Any, count: int, tensors: Callable[[Any], Any]) -> Sequence[Tensor | None]:
@@ -360,8 +373,13 @@ def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverl
     return None
 
 
-def _is_composite(func: torch._ops.OpOverload, device: str) -> bool:
-    """Whether an operator is made of others. Its overload may be made of different ones, with other last bits."""
+def _is_composite(func: torch._ops.OpOverload | Composed, device: str) -> bool:
+    """Whether an operator, or one that a piece calls, is made of others.
+
+    Its overload may be made of different ones, with other last bits.
+    """
+    if isinstance(func, Composed):
+        return any(_is_composite(operator, device) for operator in func.operators())
     made, own = (
         torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), key)
         for key in ("CompositeImplicitAutograd", device.upper())

@@ -94,6 +94,13 @@ class Memory:
             self._tensors[view] = made
         return self._tensors[view]
 
+    def forget(self) -> None:
+        """Let go of how tensors lie in the arena, of a recording that is run and not looked at: they stay there."""
+        for storage, record in enumerate(self._recording.storages):
+            if self.offset[storage] is not None:
+                record.views = []
+        self._tensors = {view: tensor for view, tensor in self._tensors.items() if self.offset[view.storage] is None}
+
     def span(self, view: View) -> tuple[int, int] | None:
         """The bytes of the arena that a view shows; None for what lies elsewhere."""
         offset = self.offset[view.storage]

@@ -154,6 +154,11 @@ class Offering:
 class _Offered:
     """A call of a kernel. Its first runs say what it allocates: its results, and scratch, which gets places too."""
 
+    __slots__ = (
+        *("_asks", "_learns", "_library", "_made", "_moves", "_offering"),
+        *("_results", "_row", "_run", "_sees", "_step"),
+    )
+
     def __init__(self, offering: Offering, step: int, done: Instruction, library: CpuLibrary) -> None:
         self._offering, self._step, self._run, self._library = offering, step, done.run, library
         places = [(tensor.data_ptr(), tensor.numel() * tensor.element_size(), -1) for tensor in done.results]
@@ -199,7 +204,7 @@ class _Offered:
         """Scratch gets places by what a run has allocated, until two runs allocate the same."""
         self._learns -= 1
         if self._made is not None and np.array_equal(self._made, made[:, 1:]):
-            self._learns = 0
+            self._learns, self._made = 0, None
             return
         self._made = made[:, 1:]
         own: dict[int, _Result] = {}

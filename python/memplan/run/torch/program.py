@@ -167,6 +167,9 @@ class BoundProgram:
             written = [storage for storage in call.written & self._sources.storages if last[storage] == place]
             runs += [(step, call.grad, partial(self._sources.give_back, storage)) for storage in written]
         self._steps = list(_with_modes(runs))
+        if recording is not program.recording:
+            recording.calls = []
+            self._memory.forget()
         self._let_go()
 
     def _counted(self, step: int, done: Instruction) -> _Step:

@@ -22,7 +22,7 @@ from ...importers.torch.relations import extent
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class View:
     """A tensor: which bytes of which storage it shows, and as what."""
 
@@ -65,7 +65,7 @@ class SourceRecord:
     requires_grad: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallRecord:
     """A call. Its tensors are views; `outputs` are those of its `result` in order, `fresh` those in new storages.
 

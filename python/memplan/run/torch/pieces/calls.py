@@ -6,7 +6,7 @@ Rows keep the rank of their tensor: of axes that are taken together, all but the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
@@ -95,6 +95,15 @@ class Composed:
 
     def __str__(self) -> str:
         return self.__name__
+
+    def operators(self) -> Iterator[torch._ops.OpOverload]:
+        """The operators that are bound, which it calls besides those of its own."""
+        for bound in self.bound:
+            func = bound.func if isinstance(bound, Part) else bound
+            if isinstance(func, Composed):
+                yield from func.operators()
+            elif isinstance(func, torch._ops.OpOverload):
+                yield func
 
 
 class Piece:
