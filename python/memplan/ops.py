@@ -20,17 +20,6 @@ def without_overlap(graph: _core.Graph) -> _core.Graph:
     return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
 
 
-def finest_first(graph: _core.Graph) -> _core.Graph | None:
-    """The graph with those loops of its views first that have the most iterations; None if they are so already."""
-    finest = {
-        k: sorted(op.loops, key=lambda loop: -loop.extent) for k, op in enumerate(graph.ops) if op.aliases and op.loops
-    }
-    if all(loops == graph.ops[k].loops for k, loops in finest.items()):
-        return None
-    ops = [changed(op, loops=finest[k]) if k in finest else op for k, op in enumerate(graph.ops)]
-    return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
-
-
 def changed(op: _core.Op, **changes: Any) -> _core.Op:
     """The op with these fields changed, and all others as they are."""
     return _core.Op(**{field: getattr(op, field) for field in _FIELDS} | changes)

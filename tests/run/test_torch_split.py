@@ -14,7 +14,6 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
-from memplan.fitting import fit
 from memplan.run.torch import kernels
 
 
@@ -104,21 +103,18 @@ def test_a_loss_in_pieces_gives_the_gradients() -> None:
         torch.testing.assert_close(run.gradients[name], parameter.grad)
 
 
-def test_tokens_of_several_samples_are_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_of_several_samples_are_in_pieces() -> None:
+    """Rows of the logits are the two samples first; tokens of both are finer."""
     net, x, y = words()
-
-    def least() -> memplan.Plan:
-        return memplan.fit(net, "least", allow=("split",), args=(x, y), train=True)
-
-    plan = least()
+    plan = memplan.fit(net, "least", allow=("split",), args=(x, y), train=True)
     run = plan.run(x, y, check=True)
     loss = net(x, y)
     loss.backward()
     torch.testing.assert_close(run.loss, loss.detach())
     for name, parameter in net.named_parameters():
         torch.testing.assert_close(run.gradients[name], parameter.grad)
-    monkeypatch.setattr(fit, "finest_first", lambda graph: None)
-    assert plan.peak < 0.8 * least().peak
+    samples = len(x)
+    assert max(change.pieces for change in plan.changes) > samples
 
 
 def test_pieces_and_ops_that_run_again() -> None:

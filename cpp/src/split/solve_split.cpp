@@ -82,6 +82,8 @@ namespace {
 
 constexpr int kMostAsked = 4;        // loads that are asked for, until the plan fits too
 constexpr double kPartAsItIs = 0.3;  // of the time, without pieces
+constexpr double kPartOfFirst = 0.5; // of the time, for the loops of views as they are given
+constexpr double kWorth = 0.01;      // of the peak, for which the other order of them is taken
 constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
@@ -227,12 +229,51 @@ class SplitSolver {
   Index pieces_ = 0;              // of a region, at most, in what was found last
 };
 
+// The graph with those loops of its views first that have the most iterations; none if they are so already.
+std::shared_ptr<const Graph> finest_first(const Graph& graph) {
+  GraphSpec spec{graph.tensors(), {}, {}, graph.layout()};
+  bool other = false;
+  for (const Op& op : graph.ops()) {
+    OpSpec one = spec_of(graph, op);
+    if (!op.aliases.empty())
+      std::stable_sort(one.loops.begin(), one.loops.end(),
+                       [](const Loop& a, const Loop& b) { return a.extent > b.extent; });
+    other = other || one.loops != op.loops;
+    spec.ops.push_back(std::move(one));
+  }
+  if (!other) return nullptr;
+  for (const Index t : graph.outputs()) spec.outputs.push_back(graph.tensor(t).name);
+  return std::make_shared<const Graph>(std::move(spec));
+}
+
 }  // namespace
 
+// A region takes the first loop of a view that fits. Its rows may be samples, or tokens of all samples: neither leads
+// further in every network, so both are tried.
 SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                       const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                       bool reorder, const ChosenPlanner& planner) {
-  return SplitSolver(std::move(graph), facts, storage, fit, split, others, planner).run(reorder);
+  const auto start = std::chrono::steady_clock::now();
+  const std::shared_ptr<const Graph> other = finest_first(*graph);
+  const auto solved = [&](const std::shared_ptr<const Graph>& one, double share) {
+    SplitOptions options = split;
+    if (options.time_limit)
+      options.time_limit = std::max(1e-3, share * (*split.time_limit - seconds_since(start)));
+    return SplitSolver(one, facts, storage, fit, options, others, planner).run(reorder);
+  };
+  if (!other) return solved(graph, 1);
+  std::optional<SplitPlan> first;
+  try {
+    first = solved(graph, kPartOfFirst);
+  } catch (const InfeasibleError& error) {
+    if (error.proven()) throw;
+  }
+  if (!first) return solved(other, 1);
+  if (split.capacity) return std::move(*first);
+  SplitPlan second = solved(other, 1);
+  const auto peak = static_cast<double>(first->fitted.found.plan.peak);
+  return static_cast<double>(second.fitted.found.plan.peak) < (1 - kWorth) * peak ? std::move(second)
+                                                                                   : std::move(*first);
 }
 
 }  // namespace memplan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .. import _core
 from ..dtypes import is_known, nbytes
 from ..importers import captured
-from ..ops import finest_first, without_overlap
+from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
 from ..options.taking import request
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 WAYS = ("recompute", "offload", "order", "donate", "split")
 USUAL = ("recompute", "order")  # what may be done where nothing else is said
 _PART_OF_SHARE = 0.3  # of the time, for the plan of which the capacity is a share
-_PART_OF_FIRST = 0.5  # of the time, for the first order of the loops of views
-_WORTH = 0.01  # of the peak, for which the other order is taken
 _CALL = 10_000.0  # operations in the time that calling a kernel takes
 _CALL_SECONDS = 5e-6
 
@@ -77,18 +75,18 @@ def fit(
     same = sharing_of(as_it_is)
     most = None if budget.least else budget.of(lambda: plan(graph, planner, time_limit=part, **same).peak)
     left = limit and max(1e-3, limit - (time.perf_counter() - begin))
-    request_of = (costs, storage, most, "recompute" in ways, moving, "order" in ways, planner)
+    request_of = (graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
     splits: tuple[Change, ...] = ()
     pieces: InPieces | None = None
     try:
         if "split" in ways:
-            prices = {"call": call_cost(graph, cost, call), "byte": byte_cost(graph, cost)}
-            in_pieces = _in_pieces(graph, request_of, left, **prices, max_pieces=max_pieces)
+            price, again = call_cost(graph, cost, call), byte_cost(graph, cost)
+            in_pieces = solve_split(*request_of, call=price, byte=again, max_pieces=max_pieces)
             found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
             if splits:
                 pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
         else:
-            found = solve_fit(graph, *request_of, left)
+            found = solve_fit(*request_of)
     except InfeasibleError as error:
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)
@@ -107,33 +105,6 @@ def fit(
         pieces=pieces,
     )
     return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
-
-
-def _in_pieces(graph: _core.Graph, request_of: tuple[Any, ...], limit: float | None, **how: Any) -> _core.SplitPlan:
-    """What the search finds, which takes the first loop of a view that fits: as they are given, or the finest first.
-
-    Rows may be samples, or tokens of all samples: neither leads further in every network.
-    """
-    other, begin = finest_first(graph), time.perf_counter()
-    _, _, capacity, *_ = request_of
-
-    def solved(graph: _core.Graph, share: float) -> _core.SplitPlan:
-        left = limit and max(1e-3, share * (limit - (time.perf_counter() - begin)))
-        return solve_split(*(graph, *request_of, left), **how)
-
-    if other is None:
-        return solved(graph, 1)
-    try:
-        first = solved(graph, _PART_OF_FIRST)
-    except InfeasibleError as error:
-        if error.proven:
-            raise
-        return solved(other, 1)
-    if capacity is not None:
-        return first
-    second = solved(other, 1)
-    worth = (1 - _WORTH) * first.fitted.plan.peak
-    return second if second.fitted.plan.peak < worth else first
 
 
 def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:
