@@ -113,8 +113,7 @@ def test_tokens_of_several_samples_are_in_pieces() -> None:
     torch.testing.assert_close(run.loss, loss.detach())
     for name, parameter in net.named_parameters():
         torch.testing.assert_close(run.gradients[name], parameter.grad)
-    samples = len(x)
-    assert max(change.pieces for change in plan.changes) > samples
+    assert plan.peak < 3000 * x.numel() * 4  # the logits
 
 
 def test_pieces_and_ops_that_run_again() -> None:
