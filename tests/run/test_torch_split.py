@@ -36,6 +36,16 @@ class Words(nn.Module):
         return F.cross_entropy(logits.view(-1, 3000), y.view(-1))
 
 
+class Summed(nn.Module):
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: Tensor) -> Tensor:
+        loss, *kept = self.net(x)
+        return loss.sum() + sum(one.square().mean() for one in kept)
+
+
 def words() -> tuple[Words, Tensor, Tensor]:
     torch.manual_seed(0)
     x, y = torch.randint(0, 3000, (2, 2, 64)).unbind()
@@ -154,6 +164,22 @@ def test_random_networks_in_random_pieces(seed: int) -> None:
     assert plan is not None
     for a, b in zip(plan.run(x, check=True).outputs, whole.run(x).outputs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:
+    """The backward of batch norm guesses it by the stride from sample to sample, and is wrong if it is small."""
+    seed = 5091  # a norm of samples, whose gradient comes in the other order, channels in pieces
+    chance = random.Random(seed)
+    assert chance.random() < 0.5  # as in benchmarks/pieces_check.py: it is trained
+    net = RandomNet(seed).double().train()
+    x = torch.randn(net.shape, dtype=torch.float64)
+    loss = Summed(net)
+    whole = memplan.plan(loss, "first_fit", args=(x,), train=True, alignment=16)
+    plan = in_random_pieces(whole, chance)
+    assert plan is not None
+    expected, found = whole.run(x).gradients, plan.run(x, check=True).gradients
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_not_written_as_a_program(tmp_path: Path) -> None:
