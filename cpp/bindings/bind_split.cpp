@@ -175,8 +175,8 @@ void bind_split(py::module_& m) {
       py::arg("byte") = 0.0, py::arg("max_pieces") = 1024,
       "Ops in pieces, so that the load is within the capacity, or as low as so much work finds.");
   m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
-        py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"), py::arg("max_pieces"),
-        py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
+        py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"),
+        py::arg("max_pieces"), py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
         "A plan within the capacity, or as low as is found where that is None, with ops in pieces.");
   m.def("split_floor", &split_floor, py::arg("graph"), py::arg("storage"),
         "A bound of the load, however ops are split, ordered and run again.");

@@ -80,11 +80,11 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
 
 namespace {
 
-constexpr int kMostAsked = 4;        // loads that are asked for, until the plan fits too
-constexpr double kPartAsItIs = 0.3;  // of the time, without pieces
-constexpr double kPartOfFirst = 0.5; // of the time, for the loops of views as they are given
-constexpr double kWorth = 0.01;      // of the peak, for which the other order of them is taken
-constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
+constexpr int kMostAsked = 4;         // loads that are asked for, until the plan fits too
+constexpr double kPartAsItIs = 0.3;   // of the time, without pieces
+constexpr double kPartOfFirst = 0.5;  // of the time, for the loops of views as they are given
+constexpr double kWorth = 0.01;       // of the peak, for which the other order of them is taken
+constexpr Index kFewer[] = {16, 4};   // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
  public:
@@ -257,8 +257,7 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   const std::shared_ptr<const Graph> other = finest_first(*graph);
   const auto solved = [&](const std::shared_ptr<const Graph>& one, double share) {
     SplitOptions options = split;
-    if (options.time_limit)
-      options.time_limit = std::max(1e-3, share * (*split.time_limit - seconds_since(start)));
+    if (options.time_limit) options.time_limit = std::max(1e-3, share * (*split.time_limit - seconds_since(start)));
     return SplitSolver(one, facts, storage, fit, options, others, planner).run(reorder);
   };
   if (!other) return solved(graph, 1);
@@ -273,7 +272,7 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   SplitPlan second = solved(other, 1);
   const auto peak = static_cast<double>(first->fitted.found.plan.peak);
   return static_cast<double>(second.fitted.found.plan.peak) < (1 - kWorth) * peak ? std::move(second)
-                                                                                   : std::move(*first);
+                                                                                  : std::move(*first);
 }
 
 }  // namespace memplan

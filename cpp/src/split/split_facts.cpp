@@ -10,8 +10,8 @@ namespace {
 Bytes read_whole(const Graph& graph, const Op& op, const Loop& loop) {
   Bytes bytes = 0;
   for (Index input = 0; input < static_cast<Index>(op.inputs.size()); ++input) {
-    const bool by_rows = std::any_of(loop.reads.begin(), loop.reads.end(),
-                                     [&](const LoopRead& read) { return read.input == input; });
+    const bool by_rows =
+        std::any_of(loop.reads.begin(), loop.reads.end(), [&](const LoopRead& read) { return read.input == input; });
     const auto here = op.inputs.begin() + input;
     if (!by_rows && std::find(op.inputs.begin(), here, *here) == here) bytes += graph.tensor(*here).bytes;
   }
