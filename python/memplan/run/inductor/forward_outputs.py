@@ -63,8 +63,8 @@ def left_by(ledger: Ledger, outputs: Outputs) -> list[dict[str, Any]]:
 def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
     """What backward holds that was there before: what forward has left, and gradients.
 
-    Results of forward are the caller's, and held throughout. If it is not known what forward has left, it is what
-    backward lets go, but for inputs of the network.
+    Results of forward are the caller's, and held throughout. So is what backward is given and no kernel reads: nothing
+    lets it go. If it is not known what forward has left, it is what backward lets go, but for inputs of the network.
     """
     if left is None:
         return [block for block in ledger.given if not block.name.startswith("primals")]
@@ -74,7 +74,8 @@ def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
     for row in left:
         if not row["block"]:
             continue
-        last = ledger.steps if row["seen"] else max(gone.get(name, 1) for name in row["names"])
+        held = row["seen"] or any(name not in gone and name in V.graph.graph_inputs for name in row["names"])
+        last = ledger.steps if held else max(gone.get(name, 1) for name in row["names"])
         found.append(Block(list(row["names"]), row["bytes"], 0, last, "given", device=row["device"]))
     return found
 
