@@ -53,6 +53,15 @@ def words() -> tuple[Words, Tensor, Tensor]:
     return Words(), x, y
 
 
+def same_gradients(plan: memplan.Plan, net: nn.Module, *args: Tensor) -> None:
+    run = plan.run(*args, check=True)
+    loss = net(*args)
+    loss.backward()
+    torch.testing.assert_close(run.loss, loss.detach())
+    for name, parameter in net.named_parameters():
+        torch.testing.assert_close(run.gradients[name], parameter.grad)
+
+
 def test_pictures_in_pieces() -> None:
     net, x = pictures(), torch.randn(2, 3, 64, 64)
     plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
@@ -105,24 +114,14 @@ def test_a_loss_in_pieces_gives_the_gradients() -> None:
     net, x, y = words()
     plan = memplan.fit(net, "60%", allow=("split",), args=(x, y), train=True)
     assert {"head.mm", "_log_softmax"} <= set(plan.changes[0].tensors)
-    run = plan.run(x, y, check=True)
-    loss = net(x, y)
-    loss.backward()
-    torch.testing.assert_close(run.loss, loss.detach())
-    for name, parameter in net.named_parameters():
-        torch.testing.assert_close(run.gradients[name], parameter.grad)
+    same_gradients(plan, net, x, y)
 
 
 def test_tokens_of_several_samples_are_in_pieces() -> None:
     """Rows of the logits are the two samples first; tokens of both are finer."""
     net, x, y = words()
     plan = memplan.fit(net, "least", allow=("split",), args=(x, y), train=True)
-    run = plan.run(x, y, check=True)
-    loss = net(x, y)
-    loss.backward()
-    torch.testing.assert_close(run.loss, loss.detach())
-    for name, parameter in net.named_parameters():
-        torch.testing.assert_close(run.gradients[name], parameter.grad)
+    same_gradients(plan, net, x, y)
     assert plan.peak < 3000 * x.numel() * 4  # the logits
 
 

@@ -88,10 +88,10 @@ def pareto(
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
     cost = options.pop("cost", "auto")
     costs = op_costs(graph, cost, read)
+    byte = 0.0
     if "split" in options.get("allow", USUAL):
-        options["call"] = call_cost(graph, cost, options.get("call"))
-    by_name = dict(zip(_core.op_names(graph), costs, strict=True))
-    options["cost"] = OpCosts(by_name, byte_cost(graph, cost) if "split" in options.get("allow", USUAL) else 0.0)
+        options["call"], byte = call_cost(graph, cost, options.get("call")), byte_cost(graph, cost)
+    options["cost"] = OpCosts(dict(zip(_core.op_names(graph), costs, strict=True)), byte)
     network = Network(graph, read.source, read.notes, read.device)
     sharing = {name: options[name] for name in Sharing.names() if name in options}
     given = _given_load(graph, sharing)

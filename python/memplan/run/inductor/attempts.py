@@ -101,7 +101,6 @@ class _Partitions:
 
         It goes on with what is close at first, else with what holds least.
         """
-
         known: Known = {}
 
         def partitioned(target: int, fusing: Fusing, fusion: Fusion) -> Tried | None:

@@ -89,7 +89,9 @@ def _measured(
         run: Callable[[], Any] = eval(f"lambda: {kernel}({arguments})", {**_NAMES, **tensors})
         served = Kernel(kernel, rows, [])
         _elsewhere(served, run, whole)  # the first call shows which of its allocations the results are
-        scratch = _side_by_side(lambda size: _elsewhere(served.beside(1, size), run, whole, _room(size)))
+        scratch = _side_by_side(
+            lambda size: _elsewhere(served.beside(1, size), run, whole, torch.empty(size, dtype=torch.uint8))
+        )
         default = _elsewhere(Kernel(kernel, [], []), run, whole)
     return scratch, max(0, default - sum(size for _, size in results))
 
@@ -115,10 +117,6 @@ def _side_by_side(elsewhere: Callable[[int], int]) -> int:
             break
         size = -(-(size + missed) // _ALIGNMENT) * _ALIGNMENT
     return size
-
-
-def _room(size: int) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.uint8)
 
 
 def _layout_of(name: str) -> _Layout:
