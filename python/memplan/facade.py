@@ -152,7 +152,8 @@ class Plan(PlanRecord):
 
         For a network of torch, a `torch.fx.GraphModule`. It has the operators that the importer saw and the weights of
         the network, and takes the same arguments. With ``train=True`` it returns the loss, and the gradients by name.
-        For a model of ONNX, an `onnx.ModelProto` with its nodes in another order. Results are equal bit for bit.
+        For a model of ONNX, an `onnx.ModelProto` with its nodes in another order. Results are equal bit for bit, or up
+        to rounding where ops run in pieces.
 
         Raises
         ------

@@ -1,5 +1,8 @@
 """Random networks of torch in random pieces beside the same networks whole: inference, and loss and gradients.
 
+The pieces are run in the arena, and as the program that the plan gives. Programs are also compared to programs of the
+whole: for one sample, torch's backward of batch norm may be wrong in both, and is right in the arena.
+
 Run: ``python tests/benchmarks/pieces_check.py [--count 10000] [--seed 0] [--json F]``. Networks are in double
 precision, and results are compared to 9 digits, so that nothing but the order of sums may differ: 9 digits of a result,
 or of the largest one, as a gradient may be the small difference of large ones. Bytes of the arena are filled with
@@ -64,14 +67,24 @@ def check(seed: int) -> tuple[str, int, str]:
     vars(plan)["_network"] = program_of(whole)  # looked at once
     try:
         results = [_results(one, x, seed) for one in (whole, plan)]
+        programs = [_by_program(one, x, seed) for one in (whole, plan)]
     except memplan.UnsupportedError as error:
         return "refused", 0, str(error).partition("(")[2]
     ops = len(plan.graph.ops) - len(whole.graph.ops)
     largest = max(1.0, *(float(a.nan_to_num().abs().max()) for a in results[0] if a.numel()))
-    for a, b in zip(*results, strict=True):
-        if a.shape != b.shape or not torch.allclose(a, b, rtol=1e-9, atol=1e-9 * largest, equal_nan=True):
-            return "wrong", ops, f"{a.shape} {(a - b).abs().max() if a.shape == b.shape else b.shape}"
+    for how, pairs in (("run", [results]), ("program", [programs, (results[0], programs[1])])):
+        wrong = [_wrong(*pair, largest) for pair in pairs]
+        if all(wrong):
+            return "wrong", ops, f"{how}: {wrong[0]}"
     return "bit for bit" if all(map(torch.equal, *results)) else "equal", ops, ""
+
+
+def _wrong(expected: list[torch.Tensor], found: list[torch.Tensor], largest: float) -> str:
+    """The first result that differs, in words; "" if there is none."""
+    for a, b in zip(expected, found, strict=True):
+        if a.shape != b.shape or not torch.allclose(a, b, rtol=1e-9, atol=1e-9 * largest, equal_nan=True):
+            return f"{a.shape} {(a - b).abs().max() if a.shape == b.shape else b.shape}"
+    return ""
 
 
 class _Loss(torch.nn.Module):
@@ -85,6 +98,15 @@ def _results(plan: Any, x: torch.Tensor, seed: int) -> list[torch.Tensor]:
     run = plan.run(x, check=True)
     given = list(run.outputs) if run.loss is None else [run.loss, *run.gradients.values()]
     return [tensor.clone() for tensor in given]
+
+
+def _by_program(plan: Any, x: torch.Tensor, seed: int) -> list[torch.Tensor]:
+    torch.manual_seed(seed)
+    training = plan.source.reading.train
+    with torch.set_grad_enabled(training):
+        made = plan.program(x)
+    loss, given = made if training else (None, made)
+    return [*given] if loss is None else [loss, *given.values()]
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from ..plans.failing import invalid_plan
 from ..plans.record import PlanRecord
 
 _ANOTHER = "the network is not the one that was planned, or changed since"
+_NO_PROGRAM = "plan.run runs it, but it cannot be given as a program"
 
 
 def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
@@ -54,20 +55,21 @@ def whole_graph(plan: PlanRecord) -> _core.Graph | None:
 
 
 def require_no_copies(plan: PlanRecord, imported: _core.Graph) -> None:
-    """Refuse a graph with copies of ops, or pieces, of which no program is written."""
+    """Refuse a graph with moves, copies of ops, or pieces, of which no program is written."""
+    require_no_moves(plan)
     planned = plan.graph
     assert planned is not None
     if whole_graph(plan) is not planned:
-        raise UnsupportedError(
-            "ops of the plan run in pieces: plan.run runs it, but it cannot be given as a program yet"
-        )
+        raise UnsupportedError(f"ops of the plan run in pieces: {_NO_PROGRAM}")
     if len(planned.ops) != len(imported.ops):
-        what = (
-            "tensors of the plan are moved"
-            if any(op.type in MOVES for op in planned.ops)
-            else "ops of the plan run again"
-        )
-        raise UnsupportedError(f"{what}: plan.run runs it, but it cannot be given as a program yet")
+        raise UnsupportedError(f"ops of the plan run again: {_NO_PROGRAM}")
+
+
+def require_no_moves(plan: PlanRecord) -> None:
+    """Refuse a graph that moves tensors out of the arena, of which no program is written."""
+    assert plan.graph is not None
+    if any(op.type in MOVES for op in plan.graph.ops):
+        raise UnsupportedError(f"tensors of the plan are moved: {_NO_PROGRAM}")
 
 
 def _leave_out_copies(was: dict[str, Any], now: dict[str, Any]) -> None:

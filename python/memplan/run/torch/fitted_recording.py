@@ -92,7 +92,8 @@ class _Copying:
                 self._new.storages.append(StorageRecord(old.device, roots[old.root], old.written))
         outputs = tuple(self._view(view) for view in call.outputs)
         args, kwargs = _without_averages(call, inputs)
-        self._new.calls.append(replace(inputs, args=args, kwargs=kwargs, outputs=outputs))
+        result = pytree.tree_map(self._leaf, call.result)
+        self._new.calls.append(replace(inputs, args=args, kwargs=kwargs, outputs=outputs, result=result))
         for storage in self._kept:  # the caller gets the first one
             self._newest.pop(storage, None)
 
@@ -130,6 +131,7 @@ class _Copying:
             inputs=tuple(map(self._view, call.inputs)),
             outputs=tuple(map(self._view, call.outputs)),
             leaves=frozenset(map(self._view, call.leaves)),
+            result=pytree.tree_map(self._leaf, call.result),
             written=frozenset(self._newest.get(storage, storage) for storage in call.written),
             ops=range(step, step + 1),
         )

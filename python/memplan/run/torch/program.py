@@ -20,7 +20,7 @@ from ... import _core
 from ...errors import SourceError
 from ...importers.torch.private import names_of_torch
 from ...options.source import Source
-from ..matching import require_no_copies, require_same, whole_graph
+from ..matching import require_no_moves, require_same, whole_graph
 from ..poison import GARBAGE, deaths
 from ..program import Run
 from .fitted_recording import with_copies
@@ -96,25 +96,33 @@ class TorchProgram:
         with names_of_torch("running a plan of torch"):
             return BoundProgram(self, plan, common)
 
-    def steps_of(self, plan: PlanRecord) -> list[int]:
-        """At which step of a plan each call runs: the ops may have been planned in another order."""
+    def planned_calls(self, plan: PlanRecord) -> tuple[Recording, list[tuple[int, CallRecord]]]:
+        """The calls in the order in which a plan runs them, each with its step: some in pieces, some again."""
         assert plan.graph is not None
-        require_no_copies(plan, self.graph)
+        recording, graph = self.recording, self.graph
+        pieces = None if plan.fitting is None else plan.fitting.pieces
+        if pieces is not None:
+            recording, graph = in_pieces(recording, graph, pieces), pieces.graph
+        recording = with_copies(recording, graph, plan.graph)
         step = {op.name: step for step, op in enumerate(plan.graph.ops)}
-        return [step[self._name(call)] for call in self.recording.calls]
+        if recording is self.recording:  # the ops may have been planned in another order
+            calls = [(step[self._names[call.ops.start]], call) for call in recording.calls]
+        else:
+            calls = [(call.ops.start, call) for call in recording.calls]
+        return recording, sorted(calls, key=lambda pair: pair[0])
 
     def in_order(self, plan: PlanRecord) -> fx.GraphModule:
         """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
+        assert plan.graph is not None
+        ops = plan.graph.ops
+        require_no_moves(plan)
         with names_of_torch("a program of torch"):
-            from .reordered import call_like, reordered
+            from .graph_module import call_like, reordered
 
-            pairs = sorted(zip(self.steps_of(plan), self.recording.calls, strict=True), key=lambda pair: pair[0])
-            calls = [(self._name(call), call) for _, call in pairs]
+            recording, found = self.planned_calls(plan)
+            calls = [(ops[step].name, call) for step, call in found]
             given = call_like(self._source, self.recording)
-            return reordered(self.recording, calls, given, self.held(), self._source.reading.train)
-
-    def _name(self, call: CallRecord) -> str:
-        return self._names[call.ops.start]
+            return reordered(recording, calls, given, self.held(), self._source.reading.train)
 
 
 class BoundProgram:
@@ -128,22 +136,13 @@ class BoundProgram:
     def _bind(self, program: TorchProgram) -> None:
         plan, common = self._plan, self._common
         assert plan.graph is not None
-        recording, graph = program.recording, program.graph
-        pieces = None if plan.fitting is None else plan.fitting.pieces
-        if pieces is not None:
-            recording, graph = in_pieces(recording, graph, pieces), pieces.graph
-        recording = with_copies(recording, graph, plan.graph)
+        recording, calls = program.planned_calls(plan)
         self._program, self._recording = program, recording
         self._memory = Memory(plan, recording, None if common is None else torch.from_numpy(common.data))
         self._free = [(0, len(self._memory.arena))] if common is None else common.free
         self._numbers: dict[int, Any] = {}
         stays = frozenset[str]() if common is None else common.roots
         self._sources = Sources(recording, self._memory, program.planned, program.held, stays)
-        if recording is program.recording:
-            steps = program.steps_of(plan)
-        else:
-            steps = [call.ops.start for call in recording.calls]
-        calls = sorted(zip(steps, recording.calls, strict=True), key=lambda pair: pair[0])
         found = [(step, call, instruction(call, self._memory, self._numbers)) for step, call in calls]
         made = [done for _, _, done in found if done is not None]
         self._ops, self._copied = len(made), 0

@@ -71,7 +71,8 @@ class CallRecord:
 
     `leaves` are the inputs that require a gradient: what an operator is made of may depend on that, gradients or not.
     `grad` is whether gradients were on: with them, some kernels return what the backward pass needs.
-    `written` are the storages that it writes to, among those of its inputs.
+    `written` are the storages that it writes to, among those of its inputs. A `piece` makes a part of what a call of
+    the network makes.
     """
 
     function: Callable[..., Any]
@@ -87,6 +88,7 @@ class CallRecord:
     number: Number | LateNumber | None = None
     result: Any = None
     written: frozenset[int] = frozenset()
+    piece: bool = False
 
 
 class Recording:

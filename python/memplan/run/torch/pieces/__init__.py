@@ -5,5 +5,6 @@ where pieces lie, and gives a recording that runs as any other.
 """
 
 from .calls import Composed
+from .inlining import Inlining
 
-__all__ = ["Composed"]
+__all__ = ["Composed", "Inlining"]

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, fx
 from torch._guards import detect_fake_mode
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 
 from .... import _core
 from ....errors import SourceError
 from ....importers.torch.effects import flat_tensors
-from .calls import Composed, Part, Piece, Rows, rows_read, rows_written
+from .calls import Part, Piece, Rows, rows_read, rows_written
+from .inlining import Inlining
 from .network import Traced, call_of, is_result, name_of, results_of, rows_of
 from .table import EARLY, part_of
 from .table import name_of as operator_of
@@ -53,14 +53,14 @@ def in_pieces(
 
     SourceError names a node of which no piece can be made.
     """
-    return _Writing(module, read, pieces, decompositions or {}).module()
+    return _Writing(module, read, pieces, decompositions).module()
 
 
 class _Writing:
     def __init__(
-        self, module: fx.GraphModule, read: Traced, pieces: Sequence[_core.Piece], decompositions: Mapping[Any, Any]
+        self, module: fx.GraphModule, read: Traced, pieces: Sequence[_core.Piece], decompositions: Any
     ) -> None:
-        self._module, self._read, self._pieces, self._decompositions = module, read, pieces, decompositions
+        self._module, self._read, self._pieces = module, read, pieces
         self._graph = fx.Graph()
         self._graph.set_codegen(copy.copy(module.graph._codegen))
         self._whole: dict[str, fx.Node] = {}
@@ -74,6 +74,7 @@ class _Writing:
         self._constants: dict[str, Tensor] = {}
         values = [t for node in module.graph.nodes for t in flat_tensors(node.meta.get("val"))]
         self._fake: AbstractContextManager[Any] = detect_fake_mode(values) or nullcontext()
+        self._inlining = Inlining(self._fake, self._emit, _value, self._constant, decompositions)
 
     def module(self) -> fx.GraphModule:
         nodes = self._module.graph.nodes
@@ -187,7 +188,7 @@ class _Writing:
         elif isinstance(part.func, torch._ops.OpOverload) and part.func not in _COMPOSITE:
             made = self._emit(part.func, args, kwargs)
         else:
-            return self._inlined(part.func, args, kwargs, several)
+            return [None if one is None else one.node for one in self._inlining.write(part.func, args, kwargs)]
         if several is None:
             return [made]
         found = made.meta["val"]
@@ -195,35 +196,6 @@ class _Writing:
             self._emit(operator.getitem, (made, k), {}) if isinstance(found[k], Tensor) else None
             for k in range(several)
         ]
-
-    def _inlined(self, func: Any, args: Any, kwargs: Any, several: int | None) -> list[fx.Node | None]:
-        """The operators that a function calls."""
-        if isinstance(func, Composed):
-            bound = tuple(self._constant(one) if isinstance(one, Tensor) else one for one in func.bound)
-            func, args = func.function, (*bound, *args)
-        given: list[fx.Node] = []
-        map_arg((args, kwargs), lambda one: given.append(one) or one)  # type: ignore[func-returns-value]
-        given = list(dict.fromkeys(given))
-
-        def called(*tensors: Tensor) -> Any:
-            known = dict(zip(given, tensors, strict=True))
-            now_args, now_kwargs = map_arg((args, kwargs), known.__getitem__)
-            made = func(*now_args, **now_kwargs)
-            return list(made) if several is not None else [made]
-
-        with self._fake, torch.no_grad():
-            function = make_fx(torch.func.functionalize(called), decomposition_table=self._decompositions)
-            inner = function(*(one.meta["val"] for one in given))
-        inner.graph.eliminate_dead_code()
-        here: dict[fx.Node, fx.Node] = dict(zip(inner.graph.find_nodes(op="placeholder"), given, strict=True))
-        for node in inner.graph.nodes:
-            if node.op == "get_attr":
-                raise SourceError(f"{func} needs a constant")
-            if node.op == "call_function":
-                here[node] = self._emit(node.target, *map_arg((node.args, node.kwargs), here.__getitem__))
-        results: Any = inner.graph.output_node().args
-        [found] = results
-        return [None if one is None else here[one] for one in found]
 
     def _constant(self, tensor: Tensor) -> fx.Node:
         """A node for a tensor that is known."""
@@ -333,6 +305,10 @@ class _Writing:
 
     def _leaves(self, value: Any) -> Any:
         return _mapped(value, lambda node: self._leaf(name_of(node)), fx.Node)
+
+
+def _value(node: fx.Node) -> Tensor:
+    return node.meta["val"]  # type: ignore[no-any-return]
 
 
 def _attributes(module: fx.GraphModule) -> dict[str, Any]:

@@ -327,12 +327,6 @@ def _by_view(loop: Loop, views: Sequence[View], metas: Mapping[View, Tensor]) ->
 
 
 def _view(like: View, storage: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> View:
-    """A view of a storage. Where there is one sample, it has the stride that several would have.
-
-    By its stride, kernels guess in which order the other axes lie: the backward of batch norm is wrong for others.
-    """
-    if sizes and sizes[0] == 1:
-        strides = (max((n * stride for n, stride in zip(sizes[1:], strides[1:], strict=True)), default=1), *strides[1:])
     item = like.dtype.itemsize
     extent = 1 + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True)) if math.prod(sizes) else 0
     begin = offset * item

@@ -57,7 +57,7 @@ def changed(
     leaves = frozenset(shown.get(view, view) for view in call.leaves)
     fresh = tuple(True for _ in outputs)
     where = (bool(written), range(0), leaves, call.grad, None, outputs)
-    return CallRecord(function, args, kwargs, inputs, outputs, fresh, *where, written)
+    return CallRecord(function, args, kwargs, inputs, outputs, fresh, *where, written, True)
 
 
 def showing(value: Any, shown: Mapping[View, Any]) -> Any:
@@ -75,7 +75,9 @@ def moved(place: View, rows: View) -> CallRecord:
     """A call that copies rows to another place, which may meet theirs."""
     function = Composed(_moved)
     views = (place, rows)
-    return CallRecord(function, views, {}, views, (), (), True, range(0), written=frozenset({place.storage}))
+    return CallRecord(
+        function, views, {}, views, (), (), True, range(0), written=frozenset({place.storage}), piece=True
+    )
 
 
 # Functions that calls are made of

@@ -42,6 +42,17 @@ def _on_contiguous(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return func(*(arg.contiguous() if isinstance(arg, Tensor) else arg for arg in args), **kwargs)
 
 
+def _backward_of_samples(piece: Piece) -> Part:
+    """The backward of batch norm is wrong for one sample whose gradient has a small stride from sample to sample."""
+    read, samples = piece.read("grad_out"), piece["grad_out"].sizes[0]
+    samples = read.size if read is not None and read.axis == 0 else samples
+    return piece.after(_on_rows) if samples == 1 else piece.part()
+
+
+def _on_rows(func: Callable[..., Any], grad: Tensor, *args: Any) -> Any:
+    return func(grad.clone(memory_format=torch.contiguous_format), *args)
+
+
 def _groups(piece: Piece) -> Part:
     """`native_group_norm` names the numbers of samples, channels and groups."""
     count = piece.end - piece.first
@@ -86,6 +97,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("huber_loss", "mse_loss", "smooth_l1_loss"), _mean_of_losses),
     "native_group_norm": _groups,
     "native_group_norm_backward": _groups,
+    "native_batch_norm_backward": _backward_of_samples,
     **dict.fromkeys(("native_layer_norm", "native_layer_norm_backward"), _norm),
     "gather": _gathered,
     **dict.fromkeys(("tril", "triu"), _diagonal),
