@@ -325,13 +325,15 @@ def test_an_input_is_held_while_the_last_kernel_that_reads_it_runs(monkeypatch: 
     from memplan.inductor.lines import Ledger
 
     layout = ir.FixedLayout(torch.device("cpu"), torch.float32, [2], [1])
-    free = {name: wrapper.FreeLine(None, ir.InputBuffer(name=name, layout=layout)) for name in "wxyz"}
+    free = {name: wrapper.FreeLine(None, ir.InputBuffer(name=name, layout=layout)) for name in "vwxyz"}
     memory, kernel = wrapper.MemoryPlanningLine(None), wrapper.CommentLine("kernel")
     monkeypatch.setattr(Ledger, "_bytes", lambda self, node: 8)
     lines = [kernel, free["w"], memory, kernel, free["x"], free["y"], kernel, memory, free["z"], kernel]
     for finer, last in ((False, [1, 2, 2, 2]), (True, [1, 3, 3, 4])):
         given = Ledger(lines, finer=finer).given
         assert [(block.name, block.last) for block in given] == list(zip("wxyz", last, strict=True))
+    given = Ledger([free["v"], *lines], finer=True).given  # before the first kernel: a step of its own
+    assert [(block.name, block.last) for block in given] == list(zip("vwxyz", [1, 2, 4, 4, 5], strict=True))
 
 
 @pytest.mark.slow

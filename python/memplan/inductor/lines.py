@@ -45,7 +45,7 @@ class Ledger:
         self.alive: dict[str, Block] = {}
         self.ran: dict[int, list[str]] = {}
         self._open: dict[str, Call] = {}  # by the name of what the kernel returns
-        self._ran = False  # whether kernels may have run since the step began
+        self._ran = True  # whether kernels may have run since the step began; those of forward have
         about_memory = False
         for position, line in enumerate(lines):
             before, about_memory = about_memory, isinstance(line, wrapper.MemoryPlanningLine)

@@ -47,7 +47,8 @@ class CompiledPlan:
     planned : int
         The most bytes that the graph holds on the device at one step: in all its arenas, and outside of them.
     default : int
-        The same for torch's default, which frees buffers as it goes and keeps some for later ones of the same size.
+        The same for torch's default, which frees buffers as it goes and keeps some for later ones of the same size, and
+        holds to the end what backward is given and no kernel reads.
     load : int
         The same if each buffer was held exactly as long as it is needed. No planner holds less.
     outside : int

@@ -7,8 +7,8 @@ have when the graphs are parted, and backward counts these blocks in place of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import fx
@@ -60,15 +60,17 @@ def left_by(ledger: Ledger, outputs: Outputs) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def given(ledger: Ledger, left: list[dict[str, Any]] | None) -> list[Block]:
+def given(ledger: Ledger, left: list[dict[str, Any]] | None, kept: Collection[str] = ()) -> list[Block]:
     """What backward holds that was there before: what forward has left, and gradients.
 
-    Results of forward are the caller's, and held throughout. So is what backward is given and no kernel reads: nothing
-    lets it go. If it is not known what forward has left, it is what backward lets go, but for inputs of the network.
+    Results of forward are the caller's, and held throughout. So is what backward does not let go, or what is ``kept``:
+    names that it lets go. If it is not known what forward has left, it is what backward lets go, but for inputs of the
+    network.
     """
     if left is None:
-        return [block for block in ledger.given if not block.name.startswith("primals")]
-    gone = {block.name: block.last for block in ledger.given}
+        found = [block for block in ledger.given if not block.name.startswith("primals")]
+        return [replace(block, last=ledger.steps) if block.name in kept else block for block in found]
+    gone = {block.name: block.last for block in ledger.given if block.name not in kept}
     saved = {name for row in left for name in row["names"]}
     found = [block for block in ledger.given if block.name not in saved and not block.name.startswith("primals")]
     for row in left:

@@ -26,6 +26,7 @@ from .holding import holding
 from .scratch import scratch_of
 from .settings import Settings
 from .totals import over_totals
+from .unread import letting_go
 
 _DEVICES = ("cpu", "cuda")
 _MORE = 0.01  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
@@ -41,6 +42,8 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     UnsupportedError: A wrapper of a kind that is not known here.
     """
     _check(codegen)
+    unread = letting_go(codegen) if V.graph.is_backward else []
+    codegen.lines = [*unread, *codegen.lines]
     by_line = default = _blocks_by_default(codegen, by_torch)
     lines = over_totals(codegen.lines)
     if len(lines) < len(codegen.lines):
@@ -55,7 +58,8 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     }
     made = {b.name: at for at, call in calls.items() for _, b in call.results if _kind(b) in settings.place}
     before = given(ledger, step.left) if V.graph.is_backward else []
-    by_line, default = ([*each, *scratch.default, *before] for each in (by_line, default))
+    usual = given(ledger, step.left, {line.node.get_name() for line in unread}) if unread else before
+    by_line, default = [*by_line, *scratch.default, *before], [*default, *scratch.default, *usual]
     own = [*ledger.blocks, *before]
     in_arenas, outside = [*own, *scratch.served], [*own, *scratch.default]
     ways = [({*position, *made, *scratch.position}, in_arenas)] if made else []
