@@ -49,6 +49,15 @@ def over_a_row(a: Any, b: Any, c: Any) -> Any:
     return torch.addmm(torch.mm(a, b)[0], b, c)
 
 
+def scattered_to_a_product(a: Any, b: Any, c: Any) -> Any:
+    return torch.mm(a, b).scatter_add(0, torch.zeros_like(c, dtype=torch.int64), c)
+
+
+def scattered_to_what_is_read_later(a: Any, b: Any, c: Any) -> Any:
+    total = torch.mm(a, b)
+    return torch.mm(total.scatter_add(0, torch.zeros_like(c, dtype=torch.int64), c), total)
+
+
 def over_its_transpose(a: Any, b: Any, c: Any) -> Any:
     return torch.addmm(torch.mm(a, b).t(), b, c)
 
@@ -64,6 +73,8 @@ def over_its_transpose(a: Any, b: Any, c: Any) -> Any:
         (over_what_is_returned, 2),
         (over_a_row, 2),
         (over_its_transpose, 2),
+        (scattered_to_a_product, 1),
+        (scattered_to_what_is_read_later, 3),
     ],
 )
 def test_a_product_lies_over_the_total_that_it_is_added_to(function: Function, held: int) -> None:
@@ -89,11 +100,19 @@ def traced(function: Function, *given: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "is_over"),
-    [(over_a_product, True), (over_an_input, False), (over_what_is_read_later, False), (over_a_factor, False)],
+    [
+        (over_a_product, True),
+        (over_an_input, False),
+        (over_what_is_read_later, False),
+        (over_a_factor, False),
+        (scattered_to_a_product, True),
+        (scattered_to_what_is_read_later, False),
+    ],
 )
 def test_a_graph_says_what_lies_over_totals(function: Function, is_over: bool) -> None:
     graph = traced(function, *(torch.ones(4, 4) for _ in range(3))).graph
-    [node] = graph.find_nodes(op="call_function", target=torch.ops.aten.addmm.default)
+    adding = (torch.ops.aten.addmm.default, torch.ops.aten.scatter_add.default)
+    [node] = [node for node in graph.nodes if node.target in adding]
     assert (total_of(node) is not None) == is_over
 
 

@@ -17,7 +17,7 @@ from ...importers.torch.effects import flat_tensors
 
 _aten = torch.ops.aten
 _ADDED = {  # to their first argument
-    *(_aten.addmm.default, _aten.baddbmm.default),
+    *(_aten.addmm.default, _aten.baddbmm.default, _aten.scatter_add.default),
     *(_aten.index_put.default, _aten._unsafe_index_put.default, _aten._unsafe_masked_index_put_accumulate.default),
 }
 SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
