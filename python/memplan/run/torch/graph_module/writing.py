@@ -94,7 +94,7 @@ class Writing:
                 self.nodes.lay(view, call)
 
     def _in_rows(self, call: CallRecord) -> tuple[Any, ...]:
-        """The arguments of a call: the backward of batch norm is wrong for some strides of the gradient of one sample."""
+        """The arguments of a call; a gradient of one sample in rows, as the backward of batch norm needs it."""
         if call.function is not _aten.native_batch_norm_backward.default or call.args[0].sizes[0] != 1:
             return call.args
         rows: dict[str, Any] = {"memory_format": torch.contiguous_format}
