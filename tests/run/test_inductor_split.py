@@ -216,9 +216,9 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     partitioner = budget.WithinBudget(500, allow=("split", "recompute"))
     graph = SimpleNamespace(graph=SimpleNamespace(nodes=()))
     none = {64}
-    assert partitioner(graph, ())[0] == 16
-    assert asked == [(500, 64), (500, 16), (500, 4)]
-    none = {4, 16, 40}
+    assert partitioner(graph, ())[0] == 8
+    assert asked == [(500, 64), (500, 16), (500, 8), (500, 4)]
+    none = {4, 8, 16, 40}
     asked.clear()
     assert partitioner(graph, ())[0] == 64
-    assert asked[-3:] == [(0, 64), (0, 16), (0, 4)]
+    assert asked[-4:] == [(0, 64), (0, 16), (0, 8), (0, 4)]

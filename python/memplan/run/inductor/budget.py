@@ -38,7 +38,7 @@ _TARGETS = 6  # capacities that are tried, until the partition is within the bud
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _WORK = 300_000_000  # of one search
 _OVER = _core.StorageOptions(zero_copy=False)  # results may lie over what ops say
-_FEWER = (16, 4)  # pieces, where ops may run again
+_FEWER = (16, 8, 4)  # pieces, where ops may run again
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 _BY_TORCH = partitioners.choose_saved_values_set
 _Pair = tuple[fx.GraphModule, fx.GraphModule]

@@ -31,6 +31,7 @@ log = logging.getLogger("memplan.run")
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)
 _WORK = 3_000_000  # of a search
 MOST = 64  # pieces
+_BYTE = 10.0  # operations that a processor does in the time in which it reads a byte of memory
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _write_at_once(graph: fx.Graph) -> None:
 
 
 def _found(read: Traced, capacity: int | None, most: int) -> _core.FoundSplit:
-    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, 1.0, most)
+    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, _BYTE, most)
 
 
 def _is_no_use(module: fx.GraphModule, change: _core.SplitChange, linear: Mapping[fx.Node, fx.Node | None]) -> bool:
