@@ -10,7 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sympy import Integer  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+from torch._inductor.dependencies import MemoryDep, WeakDep  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
@@ -112,6 +114,44 @@ def test_an_op_may_run_again_more_than_once(apart: None) -> None:
     assert all(map(torch.equal, gradients, again))
     copies = [node for node in backwards[0].graph.nodes if AGAIN in node.meta]
     assert sum(node.target == torch.ops.aten.tanh.default for node in copies) > len(module.layers)
+
+
+class Fans(torch.autograd.Function):
+    """Backward makes four large tensors, and then sums each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.repeat(8, 1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        large = [(gradient * (k + 0.5)).tanh() for k in range(4)]
+        return sum(one.view(8, -1).sum(0).view(-1, gradient.shape[1]) for one in large)
+
+
+class Fanned(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(Fans.apply(self.first(x).tanh()))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_backward_runs_in_an_order_in_which_it_fits(request: pytest.FixtureRequest, fused: bool) -> None:
+    """The four tensors, one after another."""
+    if not fused:
+        request.getfixturevalue("apart")
+    torch.manual_seed(0)
+    module, x = Fanned(), torch.randn(64, 64)
+    large, found = 8 * x.nbytes, list[int]()
+    _, gradients = step(compiled(module, WITHOUT, found), module, x)
+    budget = found[0] - 3 * large // 2
+    real, again = step(compiled(module, budget, found), module, x)
+    assert found[1] <= budget
+    assert fused or real <= budget + large  # the loss is not in the graphs
+    assert all(map(torch.equal, gradients, again))
 
 
 class Words(torch.nn.Module):
@@ -462,6 +502,34 @@ def test_a_total_that_is_larger_is_not_there_while_summands_are_made(
     with V.set_graph_handler(SimpleNamespace(sizevars=sizes())):
         assert can_fuse(None, plain, plain)
         assert can_fuse(None, plain, scatter) == can_fuse(None, scatter, plain) == together
+
+
+@pytest.mark.parametrize(
+    ("reader", "staying", "together"),
+    [("c", 64, False), ("OUTPUT", 64, False), ("c", 4, True), ("b", 64, True)],
+    ids=["others read both", "the caller gets one", "one is small", "one is for the other"],
+)
+def test_loops_that_both_write_for_others_are_not_fused(reader: str, staying: int, together: bool) -> None:
+    from torch._inductor.virtualized import V
+
+    bytes = {"x": 64, "a": staying, "b": 64}
+
+    def loop(name: str, read: str, reader: str) -> Any:
+        made = SimpleNamespace(get_name=lambda: name, users=[SimpleNamespace(get_name=lambda: reader, is_weak=False)])
+        reads = [MemoryDep(read, Integer(0), (), ()), WeakDep("not a tensor", "b")]
+        return SimpleNamespace(
+            get_operation_names=lambda: {name},
+            get_outputs=lambda: [made],
+            read_writes=SimpleNamespace(reads_and_writes=lambda: iter(reads)),
+        )
+
+    graph = SimpleNamespace(get_numel=bytes.__getitem__, get_dtype=lambda _: torch.uint8, sizevars=sizes())
+    one, other = loop("a", "x", reader), loop("b", "a" if reader == "b" else "x", "d")
+    can_fuse = fusing.one_at_a_time(lambda *_: True, compiling._fuse_within)
+    with V.set_graph_handler(graph):
+        assert can_fuse(None, one, other)
+        with compiling._planning(Settings(fuse_within=16), Step()):
+            assert can_fuse(None, one, other) == can_fuse(None, other, one) == together
 
 
 def sizes() -> Any:

@@ -23,7 +23,6 @@ from torch._functorch import config as functorch
 from torch._functorch import partitioners
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 
-from ... import _core
 from ...plans.failing import InfeasibleError
 from ...sizes import format_bytes, with_bytes
 from .capacity_search import Attempt, Search
@@ -36,8 +35,6 @@ from .step_load import SCALES, USUAL, Fusion, held
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
-_WORK = 300_000_000  # of one search
-_OVER = _core.StorageOptions(zero_copy=False)  # results may lie over what ops say
 _FEWER = (16, 8, 4)  # pieces, where ops may run again
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 _BY_TORCH = partitioners.choose_saved_values_set
@@ -188,8 +185,12 @@ class Cuts:
 
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
             joint = Joint(nodes, info, self._fusion)
-            fitted = _core.fit_graph(joint.graph, joint.cost, joint.again, _OVER, capacity, work=_WORK)
-            return joint.saved([op.name for op in fitted.graph.ops])
+            try:
+                return joint.within(capacity)
+            except InfeasibleError:
+                if not joint.put_in_order():
+                    raise
+            return Joint(nodes, info, self._fusion).within(capacity)
 
         return self._made(choose)
 

@@ -12,16 +12,18 @@ from typing import Any
 import torch
 from torch._inductor import ir
 from torch._inductor.codegen.cpp import CppScheduling
+from torch._inductor.dependencies import MemoryDep
 from torch._inductor.scheduler import Scheduler
 from torch._inductor.virtualized import V
 
+_MUCH = 16  # a part of the largest tensor that two loops touch
 Within = Callable[[], int | None]  # how far apart ops that are fused may be in the graph; None: do as torch does
 
 
 def fuse_less(within: Within) -> None:
     """Replace what decides that in torch."""
     scheduler: Any = Scheduler
-    scheduler.can_fuse = near(scheduler.can_fuse, within)
+    scheduler.can_fuse = one_at_a_time(near(scheduler.can_fuse, within), within)
     kernels: Any = CppScheduling
     kernels.ready_to_flush = alone(kernels.ready_to_flush, within)
     boxes: Any = ir.StorageBox
@@ -42,6 +44,20 @@ def near(by_torch: Callable[..., bool], within: Within) -> Callable[..., bool]:
             if apart > far or any(_adds_to_more(node) for node in (one, other)):
                 return False
         return by_torch(scheduler, one, other, *more, **named)
+
+    return can_fuse
+
+
+def one_at_a_time(by_torch: Callable[..., bool], within: Within) -> Callable[..., bool]:
+    """What refuses to fuse loops that both write much for others to read: one loop would write all of it at once.
+
+    What comes between them in the graph may need only one of these tensors, and end with it.
+    """
+
+    @functools.wraps(by_torch)
+    def can_fuse(scheduler: Any, one: Any, other: Any, *more: Any, **named: Any) -> bool:
+        fuses = by_torch(scheduler, one, other, *more, **named)
+        return fuses and (within() is None or not _both_stay(one, other))
 
     return can_fuse
 
@@ -71,6 +87,25 @@ def _adds_to_more(node: Any) -> bool:
     return any(_bytes(total.get_numel(), total.get_dtype()) > _bytes(n, dtype) for total, n, dtype in _totals(node))
 
 
+def _both_stay(one: Any, other: Any) -> bool:
+    """Whether nodes of the scheduler both write much, of the largest that they touch, that others read."""
+    own = {*one.get_operation_names(), *other.get_operation_names()}
+    least = min(sum(_bytes_for_others(made, own) for made in node.get_outputs()) for node in (one, other))
+    touched = {dep.name for node in (one, other) for dep in node.read_writes.reads_and_writes() if _is_of_loop(dep)}
+    return least * _MUCH > max((_bytes_of(name) for name in touched), default=0)
+
+
+def _is_of_loop(dep: Any) -> bool:
+    """Whether a loop reads or writes a tensor, and does not only wait for what changes it."""
+    return isinstance(dep, MemoryDep)
+
+
+def _bytes_for_others(made: Any, own: set[str]) -> int:
+    """The bytes of a buffer that other nodes of the scheduler read, or the caller gets; else 0."""
+    users = {user.get_name() for user in made.users if not user.is_weak}
+    return _bytes_of(made.get_name()) if users - own else 0
+
+
 def _totals(node: Any) -> Iterator[tuple[Any, Any, torch.dtype]]:
     """What a node scatters to, with the elements that it adds there."""
     for inner in node.get_nodes():
@@ -81,8 +116,12 @@ def _totals(node: Any) -> Iterator[tuple[Any, Any, torch.dtype]]:
 
 def _is_larger(loops: Any) -> bool:
     """Whether a tensor has more bytes than the buffers that it is computed of."""
-    read = sum(_bytes(V.graph.get_numel(name), V.graph.get_dtype(name)) for name in loops.get_read_names())
+    read = sum(_bytes_of(name) for name in loops.get_read_names())
     return _bytes(loops.get_numel(), loops.get_dtype()) > read
+
+
+def _bytes_of(name: str) -> int:
+    return _bytes(V.graph.get_numel(name), V.graph.get_dtype(name))
 
 
 def _bytes(elements: Any, dtype: torch.dtype) -> int:

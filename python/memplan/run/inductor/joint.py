@@ -21,8 +21,11 @@ from torch._functorch.partitioners import (  # type: ignore[attr-defined]
 
 from ... import _core
 from ...importers.torch.costs import cost_of
+from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
 from .step_load import USUAL, Fusion, hint, in_registers, parts_of, read_by, storages, total_of, written_over
+
+_WORK = 300_000_000  # of one search
 
 
 class Joint:
@@ -63,6 +66,20 @@ class Joint:
         kept = {s for node in nodes.output_node().all_input_nodes for s in storages(node)}
         tensors = [_core.Tensor(f"s{s}", bytes) for s, bytes in size.items()]
         self.graph = _core.Graph(tensors, ops, [f"s{s}" for s in size if s in kept])
+
+    def within(self, capacity: int) -> list[fx.Node]:
+        """What forward saves, if the graph is to fit a capacity; InfeasibleError if no way was found."""
+        fitted = _core.fit_graph(self.graph, self.cost, self.again, OVER, capacity, work=_WORK)
+        return self.saved([op.name for op in fitted.graph.ops])
+
+    def put_in_order(self) -> bool:
+        """Move the ops of backward into an order of a lower floor; whether there is one. The graph is another then."""
+        if any(_changes(node) for node in self._nodes.nodes if node.name in self._backward):
+            return False
+        order = least_order(self.graph, self._backward)
+        if order is not None:
+            put_in_order(self._nodes, order, self._inside)
+        return order is not None
 
     def saved(self, order: Sequence[str]) -> list[fx.Node]:
         """What forward saves, if ops run in this order, some again; these are written into the graph."""
