@@ -24,6 +24,7 @@ from memplan.run.inductor.copies import AGAIN  # noqa: E402
 from memplan.run.inductor.floor import NONE  # noqa: E402
 from memplan.run.inductor.forward_outputs import Step, given  # noqa: E402
 from memplan.run.inductor.outside import Outside, outside_of  # noqa: E402
+from memplan.run.inductor.part_copies import copy_parts  # noqa: E402
 from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.run.inductor.step_load import held  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
@@ -589,6 +590,40 @@ def test_what_is_computed_row_by_row_may_be_one_loop() -> None:
     assert {node.name for node in step_load.in_registers([*nodes.values()])} == {"sub"}
     inside = step_load.in_registers([*nodes.values()], rows=True)
     assert {node.name for node in inside} == {"amax", "sub", "exp", "sum_1"}
+
+
+def test_what_is_gathered_and_put_together_is_computed_in_one_loop() -> None:
+    """As an image that is made larger beside another, and the gradient of that; not what has to be there before."""
+
+    def compute(x: Any, y: Any, places: Any) -> Any:
+        both = torch.cat([x[places] * 2, y.exp(), x.mm(y)])
+        return both.mm(x), y.tanh().index_put([places], x.sin(), accumulate=True).mm(x)
+
+    nodes = traced(compute, torch.randn(8, 8), torch.randn(8, 8), torch.arange(8))
+    inside = step_load.in_registers([*nodes.values()])
+    assert {node.name for node in inside} == {"index", "mul", "exp", "sin"}
+
+
+@pytest.mark.parametrize(("split", "again", "copied"), [(16, False, True), (8, False, False), (16, True, False)])
+def test_a_small_part_that_is_read_after_the_rest_is_copied(split: int, again: bool, copied: bool) -> None:
+    """Not where it is more than half, nor where the rest is read once more."""
+
+    def compute(x: Any, y: Any) -> Any:
+        whole = x.mm(y)
+        rest, late = whole[:, :split], whole[:, split:]
+        return rest.exp().mm(y.t()[:split]), late.sin(), rest.cos() if again else x
+
+    given = (torch.randn(8, 8), torch.randn(8, 24))
+    nodes = traced(compute, *given)
+    graph = nodes["mm"].graph
+    assert copy_parts(graph, {"mm"}) == copied
+    order = [*graph.nodes]
+    for clone in graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default):
+        assert order.index(clone) < order.index(nodes["exp"])
+        assert [*clone.users] == [nodes["sin"]]
+        assert clone not in step_load.in_registers(order)
+    changed = torch.fx.GraphModule({}, graph)(*given)
+    assert all(map(torch.equal, compute(*given), changed))
 
 
 def test_elementwise_ops_are_written_over_what_they_read_but_for_given_gradients() -> None:

@@ -23,6 +23,7 @@ from ... import _core
 from ...importers.torch.costs import cost_of
 from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
+from .part_copies import copy_parts
 from .step_load import USUAL, Fusion, hint, in_registers, parts_of, read_by, storages, total_of, written_over
 
 _WORK = 300_000_000  # of one search
@@ -80,6 +81,10 @@ class Joint:
         if order is not None:
             put_in_order(self._nodes, order, self._inside)
         return order is not None
+
+    def copy_parts(self) -> bool:
+        """Copy parts of gradients that are read long after the rest; whether there are any. The graph changes."""
+        return copy_parts(self._nodes, self._backward)
 
     def saved(self, order: Sequence[str]) -> list[fx.Node]:
         """What forward saves, if ops run in this order, some again; these are written into the graph."""

@@ -20,7 +20,10 @@ _ADDED = {  # to their first argument
     *(_aten.addmm.default, _aten.baddbmm.default, _aten.scatter_add.default),
     *(_aten.index_put.default, _aten._unsafe_index_put.default, _aten._unsafe_masked_index_put_accumulate.default),
 }
+_GATHERS = {_aten.index.Tensor, _aten._unsafe_index.Tensor}
+_SCATTERS = {_aten.index_put.default, _aten._unsafe_index_put.default}
 SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
+IN_MEMORY = "inductor_realize_to_strides"  # of a node whose result Inductor writes, and computes in no other loop
 _BY_ROWS = {_aten.amax.default, _aten.amin.default, _aten.sum.dim_IntList, _aten.mean.dim}
 _HINT = 4096  # of a size that nothing is known about; torch's partitioner takes the same
 
@@ -192,22 +195,33 @@ def in_registers(
 ) -> set[fx.Node]:
     """The ops that Inductor fuses into the one that reads them: all of it is elementwise, and no other op reads them.
 
-    Several of its parts may. What is ``apart`` from a reader is not fused with it. With ``rows``, reductions of rows
-    are like elementwise ops.
+    Several of its parts may. What is read at computed places may be a part too, and what is concatenated or added at
+    computed places may have parts. What is ``apart`` from a reader is not fused with it. With ``rows``, reductions of
+    rows are like elementwise ops.
     """
     may = _is_by_rows if rows else is_elementwise
     home: dict[fx.Node, fx.Node] = {}  # of an op: the one that it is part of
+
+    def has_part(user: fx.Node, node: fx.Node) -> bool:
+        return (may(user) or _is_written_by_parts(user, node)) and not apart(node, user)
+
     for node in reversed(nodes):
         homes = {home.get(user, user) for user in node.users}
-        fused = may(node) and all(may(user) and not apart(node, user) for user in node.users)
+        fused = (may(node) or node.target in _GATHERS) and all(has_part(user, node) for user in node.users)
         if fused and len(homes) == 1:
             [home[node]] = homes
     return {*home}
 
 
 def is_elementwise(node: fx.Node) -> bool:
-    """Whether each element of what an op makes is computed of one element of each that it reads."""
-    return node.op == "call_function" and getattr(node.target, "_overloadpacket", None) in pointwise_ops()
+    """Whether each element of what an op makes is computed of one element of each that it reads, in any loop."""
+    named = node.op == "call_function" and getattr(node.target, "_overloadpacket", None) in pointwise_ops()
+    return named and IN_MEMORY not in node.meta
+
+
+def _is_written_by_parts(user: fx.Node, node: fx.Node) -> bool:
+    """Whether an op puts each element of another somewhere, or adds it there."""
+    return user.target == _aten.cat.default or (user.target in _SCATTERS and node is not user.args[0])
 
 
 def _is_by_rows(node: fx.Node) -> bool:
