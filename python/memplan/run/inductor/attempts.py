@@ -43,7 +43,10 @@ _CLOSE = 16  # a part of the limit: what is over by less goes on at once, before
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
 # how graphs are fused, and what Inductor is taken to do then
-_KINDS: tuple[tuple[Fusing, Fusion], ...] = ((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False)))
+_KINDS: tuple[tuple[Fusing, Fusion], ...] = (
+    *((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False))),
+    (_WRITTEN, Fusion(writers=False)),
+)
 _IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
 _AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
@@ -132,7 +135,7 @@ class _Partitions:
         own = _copied(self._graph)
         settings, patches = self._settings, self._patches
         if partitioner is not None:
-            settings = replace(settings, fuse_within=_NEAR)
+            settings = replace(settings, fuse_within=_NEAR, fuse_writers=partitioner.fusion.writers)
             ordered = _AS_GIVEN if "split" in settings.allow else {}
             patches = {**fusing, **ordered, **patches, "custom_partitioner_fn": partitioner}
         with functorch.patch(force_non_lazy_backward_lowering=True):

@@ -76,7 +76,7 @@ class WithinBudget(CustomPartitionerFn):
         known: Known | None = None,
     ) -> None:
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
-        self._allow, self._fusion, self._known = tuple(allow), fusion, {} if known is None else known
+        self._allow, self.fusion, self._known = tuple(allow), fusion, {} if known is None else known
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
         if "split" in self._allow:
@@ -115,7 +115,7 @@ class WithinBudget(CustomPartitionerFn):
         self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: bool = True
     ) -> Cuts:
         known = self._known if whole else {}  # there are several graphs in pieces
-        return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self._fusion)
+        return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
     def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[Split]]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
@@ -148,7 +148,7 @@ class WithinBudget(CustomPartitionerFn):
         files = sorted(str(path) for path in Path(__file__).parent.glob("*.py"))
         return get_hash_for_files(
             tuple(files),
-            f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}, {self._fusion}",
+            f"{self._budget} of {self._usual}, {self._limit}, {self._kept}, {self._allow}, {self.fusion}",
         )
 
 

@@ -108,6 +108,11 @@ def _fuse_within() -> int | None:
     return None if now is None else now[0].fuse_within
 
 
+def _fuses_writers() -> bool:
+    now = _NOW.get()
+    return now is None or now[0].fuse_writers
+
+
 def _install() -> None:
     """Replace the pass that plans memory, unless that was done."""
     with _ONCE:
@@ -115,7 +120,7 @@ def _install() -> None:
         if not hasattr(owner.run_wrapper_ir_passes, "_by_memplan"):
             owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
             memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
-            fuse_less(_fuse_within)
+            fuse_less(_fuse_within, _fuses_writers)
 
 
 def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

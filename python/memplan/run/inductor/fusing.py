@@ -20,10 +20,10 @@ _MUCH = 16  # a part of the largest tensor that two loops touch
 Within = Callable[[], int | None]  # how far apart ops that are fused may be in the graph; None: do as torch does
 
 
-def fuse_less(within: Within) -> None:
-    """Replace what decides that in torch."""
+def fuse_less(within: Within, writers: Callable[[], bool]) -> None:
+    """Replace what decides that in torch; `writers`: whether loops that both write much for others may be fused."""
     scheduler: Any = Scheduler
-    scheduler.can_fuse = one_at_a_time(near(scheduler.can_fuse, within), within)
+    scheduler.can_fuse = one_at_a_time(near(scheduler.can_fuse, within), writers)
     kernels: Any = CppScheduling
     kernels.ready_to_flush = alone(kernels.ready_to_flush, within)
     boxes: Any = ir.StorageBox
@@ -48,8 +48,8 @@ def near(by_torch: Callable[..., bool], within: Within) -> Callable[..., bool]:
     return can_fuse
 
 
-def one_at_a_time(by_torch: Callable[..., bool], within: Within) -> Callable[..., bool]:
-    """What refuses to fuse loops that both write much for others to read: one loop would write all of it at once.
+def one_at_a_time(by_torch: Callable[..., bool], writers: Callable[[], bool]) -> Callable[..., bool]:
+    """What may refuse to fuse loops that both write much for others to read: one loop would write all of it at once.
 
     What comes between them in the graph may need only one of these tensors, and end with it.
     """
@@ -57,7 +57,7 @@ def one_at_a_time(by_torch: Callable[..., bool], within: Within) -> Callable[...
     @functools.wraps(by_torch)
     def can_fuse(scheduler: Any, one: Any, other: Any, *more: Any, **named: Any) -> bool:
         fuses = by_torch(scheduler, one, other, *more, **named)
-        return fuses and (within() is None or not _both_stay(one, other))
+        return fuses and (writers() or not _both_stay(one, other))
 
     return can_fuse
 

@@ -38,6 +38,7 @@ class Settings:
     allow: tuple[str, ...] = ("recompute",)  # what may be done for a budget, as in `memplan.fit`
     optimizer: Any = field(default=None, repr=False, compare=False)  # whose states and update a budget counts
     fuse_within: int | None = None  # ops that are farther apart in the graph are not fused; None: as torch does
+    fuse_writers: bool = True  # loops that both write much for others may be fused
 
     def alignment_on(self, device_type: str) -> int:
         """Bytes, of every buffer on devices of that type."""

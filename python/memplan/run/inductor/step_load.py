@@ -33,11 +33,13 @@ class Fusion:
     """What Inductor is taken to do.
 
     ``in_place``: elementwise ops are written over what they are the last to read. ``rows``: what is computed row by
-    row, as a softmax is, is one loop over rows, so that nothing in between is in memory.
+    row, as a softmax is, is one loop over rows, so that nothing in between is in memory. ``writers``: loops that both
+    write much for others to read may be one loop.
     """
 
     in_place: bool = True
     rows: bool = False
+    writers: bool = True
 
 
 USUAL = Fusion()
