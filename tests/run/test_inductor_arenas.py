@@ -303,6 +303,26 @@ def test_forward_may_leave_numbers(codes: list[str]) -> None:
     assert said(codes)["forward"]["left"]
 
 
+@pytest.mark.filterwarnings("error:.*is left to torch")
+def test_symbolic_sizes_that_are_rounded(codes: list[str]) -> None:
+    """What pooling leaves has sizes of which nobody knows that they are positive."""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(2), nn.Conv2d(8, 8, 3), nn.MaxPool2d(2)
+            )
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (self.layers(x).sigmoid().flatten(1).softmax(-1),)
+
+    run(Net(), {"x": torch.randn(2, 3, 16, 16)}, True, dynamic=True)
+    assert said(codes)["forward"]["arenas"]
+
+
 def test_the_figures_of_a_graph_in_which_nothing_is_placed(codes: list[str]) -> None:
     import torch
 

@@ -28,6 +28,17 @@ def served(lines: Sequence[Any], calls: Mapping[int, Call]) -> dict[int, Call]:
     return found if found and cpu_if_built() is not None else {}
 
 
+def _is_within(end: Any, unit: int, scale: Any) -> bool:
+    """Whether bytes end within `unit * scale`, of symbolic sizes too: `scale` is a size, and so it is not negative."""
+    sizevars = V.graph.sizevars
+    if sizevars.statically_known_leq(end, unit * scale):
+        return True
+    part = sympy.Rational(
+        sizevars.optimization_hint(end, fallback=0), sizevars.optimization_hint(scale, fallback=1) or 1
+    )
+    return bool(part <= unit and sympy.expand(end - part * scale) == 0)
+
+
 def _may_be_served(node: Any, call: Call) -> bool:
     """Whether it is a call of an operator of torch's own, on the CPU, that returns tensors."""
     operator = getattr(node, "op_overload", None)
@@ -104,7 +115,7 @@ class Code:
         size, stride = node.get_size(), node.get_stride()
         elements = 1 + sum((s - 1) * d for s, d in zip(size, stride, strict=True))
         end = offset * arena.scale + elements * dtype.itemsize
-        if offset % dtype.itemsize or not V.graph.sizevars.statically_known_leq(end, arena.unit * arena.scale):
+        if offset % dtype.itemsize or not _is_within(end, arena.unit, arena.scale):
             raise AssertionError(f"{name} would lie outside of its arena: {elements} of {dtype} at {offset}")
         codegen = self._codegen
         shape, strides = (codegen.codegen_python_shape_tuple(tuple(numbers)) for numbers in (size, stride))
