@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from sympy import Integer  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._inductor.dependencies import MemoryDep, WeakDep  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
@@ -556,8 +557,6 @@ def test_what_is_larger_than_what_it_is_computed_of_is_not_kept(own: int, read: 
 
 def traced(compute: Any, *inputs: Any) -> dict[str, Any]:
     """The nodes of a function's graph, by name."""
-    from torch.fx.experimental.proxy_tensor import make_fx
-
     graph = make_fx(compute, tracing_mode="fake")(*inputs).graph
     return {node.name: node for node in graph.nodes}
 
@@ -578,6 +577,25 @@ def test_what_parts_of_one_op_read_is_computed_there_too() -> None:
     assert sorted(parts) == ["mul", "mul_1", "rsub", "sigmoid"]
     apart = step_load.in_registers([*nodes.values()], lambda node, user: user.name == "rsub")
     assert {node.name for node in apart} == {"mul", "rsub"}
+
+
+def test_elementwise_ops_of_prims_are_fused() -> None:
+    """As in the backward of softmax, and between precisions. Inductor fuses what is counted so."""
+
+    def compute(x: Any, y: Any) -> Any:
+        less = torch.ops.prims.convert_element_type.default(x.sin(), torch.float32)
+        return torch.ops.prims.fma.default(less, y, less * 2).mm(y)
+
+    x, y = torch.randn(8, 8, dtype=torch.float64), torch.randn(8, 8)
+    nodes, before = traced(compute, x, y), times_loaded()
+    inside = step_load.in_registers([*nodes.values()])
+    assert {node.name for node in inside} == {"sin", "convert_element_type", "mul"}
+    over = [step_load.written_over(node, inside) for node in nodes.values() if node.name.startswith("fma")]
+    assert over == [[*step_load.storages(nodes["y_1"])]]
+    with attempts._without_kernels():
+        compiling._planned(make_fx(compute)(x, y), (x, y), Settings(), {})
+    [graph] = loaded_since(before)
+    assert graph.figures["cpu"]["default"] == 2 * y.nbytes  # the factor and the product
 
 
 def test_what_is_computed_row_by_row_may_be_one_loop() -> None:

@@ -217,8 +217,10 @@ def in_registers(
 
 def is_elementwise(node: fx.Node) -> bool:
     """Whether each element of what an op makes is computed of one element of each that it reads, in any loop."""
-    named = node.op == "call_function" and getattr(node.target, "_overloadpacket", None) in pointwise_ops()
-    return named and IN_MEMORY not in node.meta
+    if not isinstance(node.target, torch._ops.OpOverload) or IN_MEMORY in node.meta:
+        return False
+    # torch's partitioner lists packets of aten alone, and all overloads of each
+    return torch.Tag.pointwise in node.target.tags or node.target._overloadpacket in pointwise_ops()
 
 
 def _is_written_by_parts(user: fx.Node, node: fx.Node) -> bool:
