@@ -19,6 +19,7 @@ from memplan.run.inductor import budget  # noqa: E402
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
 from memplan.run.inductor.step_load import SCALES, storages  # noqa: E402
+from memplan.run.inductor.tangents import linear_in  # noqa: E402
 
 TOKENS, WIDTH, CLASSES = 16, 4, 200
 
@@ -117,6 +118,19 @@ def test_a_loss_in_pieces_has_equal_gradients(model: Any, scale: float, times: i
     assert not any(piece.target is torch.ops.aten.gather.default for node in joined for piece in node.args[0])
     assert any(SCALES in node.meta for node in backward.graph.nodes)
     assert not any(node.target is torch.ops.aten.exp.default for node in backward.graph.nodes)
+
+
+@pytest.mark.parametrize(("given", "is_linear"), [("atg", True), ("tag", True), ("ttg", False), ("tab", False)])
+def test_a_product_and_a_sum_at_once_is_linear_in_what_both_are(given: str, is_linear: bool) -> None:
+    """The backward of softmax is -y * sum + g, where the sum and g depend on the tangent."""
+    graph = torch.fx.Graph()
+    named = {name: graph.placeholder({"t": "tangents_1"}.get(name, name)) for name in "tab"}
+    named["g"] = graph.call_function(torch.ops.aten.mul.Tensor, (named["t"], named["b"]))
+    for node in named.values():
+        node.meta["val"] = torch.zeros(())
+    last = graph.call_function(torch.ops.prims.fma.default, tuple(named[name] for name in given))
+    last.meta["val"] = torch.zeros(())
+    assert (linear_in(graph)[last] is named["t"]) == is_linear
 
 
 def test_backward_of_convolutions_runs_within_forward() -> None:

@@ -77,6 +77,8 @@ def _is_linear(node: fx.Node, given: Collection[fx.Node]) -> bool:
     if name in _ALL:
         parts = list(_nodes(args[0])) if name == "cat" else args[:2]
         return all(part in given for part in parts)
+    if name == "fma":  # a * b + c
+        return sum(depends[:2]) == 1 and (depends[2] or _is_zero(args[2]))
     if name == "where":
         return not depends[0] and all(part in given or _is_zero(part) for part in args[1:])
     if name == "copy":
