@@ -133,6 +133,26 @@ def test_a_product_and_a_sum_at_once_is_linear_in_what_both_are(given: str, is_l
     assert (linear_in(graph)[last] is named["t"]) == is_linear
 
 
+@pytest.mark.parametrize(("into", "is_linear"), [("t", True), ("zeros", True), ("ones", False), ("a", False)])
+@pytest.mark.parametrize("embedding", [False, True])
+def test_what_is_written_into_zeros_is_linear(embedding: bool, into: str, is_linear: bool) -> None:
+    """The backward of taking q, k and v from one tensor, and that of an embedding."""
+    graph = torch.fx.Graph()
+    named = {name: graph.placeholder(name) for name in ("tangents_1", "a")}
+    for node in named.values():
+        node.meta["val"] = torch.zeros(())
+    many = {"t": graph.call_function(torch.ops.aten.expand.default, (named["tangents_1"], [3, 4])), "a": named["a"]}
+    for name, value in (("zeros", 0), ("ones", 1)):
+        many[name] = graph.call_function(torch.ops.aten.full.default, ([3, 4], value))
+    row = graph.call_function(torch.ops.aten.expand.default, (named["tangents_1"], [4]))
+    if embedding:
+        given = (many[into], named["a"], [named["a"]], row)
+        last = graph.call_function(torch.ops.aten._unsafe_masked_index_put_accumulate.default, given)
+    else:
+        last = graph.call_function(torch.ops.aten.select_scatter.default, (many[into], row, 0, 1))
+    assert (linear_in(graph)[last] is named["tangents_1"]) == is_linear
+
+
 def test_backward_of_convolutions_runs_within_forward() -> None:
     torch.manual_seed(0)
     x = torch.randn(4, 4, 6, 6, dtype=torch.float64, requires_grad=True)

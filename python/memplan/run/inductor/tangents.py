@@ -34,6 +34,7 @@ _FIRST = """
 """
 _ONE = {"bmm", "mm", "mul"}  # linear in one argument if that alone depends on the tangent
 _PUT = {"index_put", "_unsafe_index_put"}  # linear in the values, with what these are written into
+_INTO = {"select_scatter", "slice_scatter"}  # linear in what is written, with what it is written into
 _ALL = {"add", "cat", "sub"}  # linear in all tensors together
 
 
@@ -83,6 +84,10 @@ def _is_linear(node: fx.Node, given: Collection[fx.Node]) -> bool:
         return not depends[0] and all(part in given or _is_zero(part) for part in args[1:])
     if name == "copy":
         return depends[1]
+    if name in _INTO:
+        return depends[1] and (depends[0] or _is_zero(args[0]))
+    if name == "_unsafe_masked_index_put_accumulate":
+        return depends[3] and not any(depends[1:3]) and (depends[0] or _is_zero(args[0]))
     if name in _PUT:
         return depends[2] and not depends[1] and (depends[0] or _is_zero(args[0]))
     if name == "constant_pad_nd":
