@@ -48,6 +48,17 @@ class AndMore(Head):
         return nn.functional.cross_entropy(self.last(hidden), y), hidden.sigmoid()
 
 
+class OfOne(Head):
+    """A loss that is a vector of one number, and a weight that has no axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return nn.functional.cross_entropy(self.last(self.first(x)) * self.factor, y).reshape(1)
+
+
 class Picture(nn.Module):
     """A decoder of pictures: backward of convolutions gives several tensors, and of the resizing adds up rows."""
 
@@ -103,6 +114,7 @@ def example() -> tuple[Any, Any]:
         (lambda: Head(label_smoothing=0.1), 1.0, 1),
         (lambda: Head(reduction="sum"), 0.5, 1),
         (AndMore, 1.0, 1),
+        (OfOne, 7.0, 2),
     ],
 )
 def test_a_loss_in_pieces_has_equal_gradients(model: Any, scale: float, times: int) -> None:
@@ -151,6 +163,28 @@ def test_what_is_written_into_zeros_is_linear(embedding: bool, into: str, is_lin
     else:
         last = graph.call_function(torch.ops.aten.select_scatter.default, (many[into], row, 0, 1))
     assert (linear_in(graph)[last] is named["tangents_1"]) == is_linear
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "is_linear"),
+    [
+        (torch.ops.aten.div.Tensor_mode, {"rounding_mode": None}, True),
+        (torch.ops.aten.div.Tensor_mode, {"rounding_mode": "floor"}, False),
+        (torch.ops.prims.convert_element_type.default, torch.bfloat16, True),
+        (torch.ops.prims.convert_element_type.default, torch.float16, False),
+        (torch.ops.prims.convert_element_type.default, torch.float8_e5m2, False),
+        (torch.ops.prims.convert_element_type.default, torch.int8, False),
+    ],
+)
+def test_what_is_rounded_is_not_linear(op: Any, more: Any, is_linear: bool) -> None:
+    """Nor what is of a type that does not hold small numbers."""
+    graph, value = torch.fx.Graph(), torch.ones(())
+    tangent = graph.placeholder("tangents_1")
+    tangent.meta["val"] = value
+    args, kwargs = ((2.0,), more) if isinstance(more, dict) else ((more,), {})
+    last = graph.call_function(op, (tangent, *args), kwargs)
+    last.meta["val"] = op(value, *args, **kwargs)
+    assert (linear_in(graph)[last] is tangent) == is_linear
 
 
 def test_backward_of_convolutions_runs_within_forward() -> None:

@@ -36,6 +36,7 @@ _ONE = {"bmm", "mm", "mul"}  # linear in one argument if that alone depends on t
 _PUT = {"index_put", "_unsafe_index_put"}  # linear in the values, with what these are written into
 _INTO = {"select_scatter", "slice_scatter"}  # linear in what is written, with what it is written into
 _ALL = {"add", "cat", "sub"}  # linear in all tensors together
+_AS_SMALL = {torch.bfloat16, torch.float32, torch.float64}  # these hold numbers as small as float32 does
 
 
 def linear_in(graph: fx.Graph) -> dict[fx.Node, fx.Node | None]:
@@ -57,8 +58,8 @@ def _tangent_of(node: fx.Node, given: Collection[fx.Node], found: Mapping[fx.Nod
     tangents = {found[used] for used in given}
     if len(tangents) != 1 or not _is_linear(node, set(given)):
         return None
-    if any(tensor.dtype == torch.float16 for tensor in flat_tensors(node.meta.get("val"))):
-        return None  # losses are scaled, as gradients for 1 would be too small
+    if any(tensor.dtype not in _AS_SMALL for tensor in flat_tensors(node.meta.get("val"))):
+        return None  # losses are scaled, as gradients for 1 would be too small; integers are rounded
     return tangents.pop()
 
 
@@ -69,7 +70,7 @@ def _is_linear(node: fx.Node, given: Collection[fx.Node]) -> bool:
         return False
     name, args = node.target._schema.name.partition("::")[2], node.args
     depends = [any(used in given for used in _nodes(arg)) for arg in args]
-    if any(used in given for arg in node.kwargs.values() for used in _nodes(arg)):
+    if node.kwargs.get("rounding_mode") or any(used in given for arg in node.kwargs.values() for used in _nodes(arg)):
         return False
     if name in _FIRST.split():
         return depends[0] and not any(depends[1:])
@@ -142,6 +143,11 @@ def move_to_forward(
         for used in list(node.all_input_nodes):
             if used in copies:
                 node.replace_input_with(used, copies[used])
+    factor = tangent
+    if value.ndim:  # of one number: it would add axes
+        with graph.inserting_after(tangent):
+            factor = graph.call_function(_aten.view.default, (tangent, []))
+        factor.meta = {"val": value.view([])}
     left = []
     for node in sorted(nodes, key=order.__getitem__):
         outside = [user for user in node.users if user not in nodes]
@@ -149,7 +155,7 @@ def move_to_forward(
             continue
         left.append(node)
         with graph.inserting_before(min(outside, key=lambda user: order.get(user, len(order)))):
-            scaled = graph.call_function(_aten.mul.Tensor, (node, tangent))
+            scaled = graph.call_function(_aten.mul.Tensor, (node, factor))
         scaled.meta = {"val": node.meta["val"]}
         for user in outside:
             user.replace_input_with(node, scaled)
