@@ -15,7 +15,7 @@ from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import budget  # noqa: E402
+from memplan.run.inductor import budget, splitting  # noqa: E402
 from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.settings import settings_of  # noqa: E402
 from memplan.run.inductor.step_load import SCALES, storages  # noqa: E402
@@ -185,6 +185,13 @@ def test_what_is_rounded_is_not_linear(op: Any, more: Any, is_linear: bool) -> N
     last = graph.call_function(op, (tangent, *args), kwargs)
     last.meta["val"] = op(value, *args, **kwargs)
     assert (linear_in(graph)[last] is tangent) == is_linear
+
+
+def test_a_view_of_all_that_a_region_makes_is_not_in_pieces() -> None:
+    """The core shows it whole, after the region."""
+    ops = [SimpleNamespace(name=name) for name in ("norm", "mm", "view")]
+    read: Any = SimpleNamespace(graph=SimpleNamespace(ops=ops))
+    assert splitting._region(read, ["mm", "view", "norm"], {"norm": 1, "mm": 2}) == [(0, 1, False), (1, 2, False)]
 
 
 def test_backward_of_convolutions_runs_within_forward() -> None:

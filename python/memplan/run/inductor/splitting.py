@@ -148,5 +148,6 @@ def _hoist(module: fx.GraphModule, changes: Sequence[_core.SplitChange], linear:
 
 
 def _region(read: Traced, ops: Sequence[str], loops: Mapping[str, int]) -> list[tuple[int, int, bool]]:
+    """The ops of a region that are in pieces, with their loops. Its last may be a view that shows all of them."""
     place = {op.name: k for k, op in enumerate(read.graph.ops)}
-    return sorted((place[name], loops[name], False) for name in ops)
+    return sorted((place[name], loops[name], False) for name in ops if name in loops)
