@@ -53,7 +53,7 @@ class Nodes:
         self._put(view, node)
 
     def show(self, view: View, node: fx.Node) -> None:
-        """Say which node has a tensor, which is not as large: it is seen as this from the next call on."""
+        """Say which node has the bytes of a tensor: the next call changes how it is seen."""
         self._put(view, node)
 
     def of(self, view: View) -> fx.Node:
