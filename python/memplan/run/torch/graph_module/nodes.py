@@ -6,7 +6,6 @@ tensor, or view it, give it a new node. So whatever reads bytes comes after what
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from torch import fx
 
 from ....errors import UnsupportedError
 from ..recording import CallRecord, View
-from .slicing import slices_of
+from .slicing import is_dense, slices_of
 
 _aten = torch.ops.aten
 VIEWS = {_aten.view.default, _aten._unsafe_view.default}  # they ask for a layout that kernels need not keep
@@ -111,7 +110,7 @@ class Nodes:
         known, sizes, strides = self.known(view), list(view.sizes), list(view.strides)
         if self.grows(view):  # what it is given to resizes it
             return known
-        whole = next((one for one in self._whole.get(view.storage, ()) if _is_dense(one) and _spans(one, view)), None)
+        whole = next((one for one in self._whole.get(view.storage, ()) if is_dense(one) and _spans(one, view)), None)
         if whole is None or whole in self._exact:
             return self._call(_aten.as_strided.default, known, sizes, strides, view.offset)
         laid = self.as_recorded(whole)
@@ -128,7 +127,7 @@ class Nodes:
     def as_recorded(self, view: View) -> fx.Node:
         """A tensor that has a node and no gaps, in the layout in which it was recorded: a copy if it is in another."""
         node = self._nodes[view]
-        if not _is_dense(view):
+        if not is_dense(view):
             return node
         order = sorted(range(len(view.sizes)), key=lambda axis: -view.strides[axis])
         if order == sorted(order):
@@ -139,10 +138,6 @@ class Nodes:
 
     def _call(self, func: Any, *args: Any) -> fx.Node:
         return self._graph.call_function(func, args)
-
-
-def _is_dense(view: View) -> bool:
-    return view.end - view.begin == math.prod(view.sizes) * view.dtype.itemsize
 
 
 def _is_by_rows(view: View) -> bool:

@@ -5,7 +5,6 @@ Pieces that lie in a row in a tensor, or beside rows that are kept, share a stor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch.utils import _pytree as pytree
 from ..pieces import Inlining
 from ..recording import CallRecord, Recording, View
 from .nodes import VIEWS, Nodes
+from .slicing import is_dense
 
 _aten = torch.ops.aten
 
@@ -80,7 +80,7 @@ class Parts:
         views = [one for one in self._recording.storages[view.storage].views if one.dtype == view.dtype]
         end = max(one.end for one in views)
         for one in views:
-            if one.begin == 0 and one.end == end == math.prod(one.sizes) * one.dtype.itemsize:
+            if one.begin == 0 and one.end == end and is_dense(one):
                 return one
         size = end // view.dtype.itemsize
         return View(view.storage, 0, (size,), (1,), view.dtype, False, False, 0, end)

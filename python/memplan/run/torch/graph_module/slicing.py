@@ -34,8 +34,12 @@ def contains(whole: View, part: View) -> bool:
         return True
     if not whole.begin <= part.begin <= part.end <= whole.end:
         return False
-    dense = whole.end - whole.begin == math.prod(whole.sizes) * whole.dtype.itemsize
-    return dense or slices_of(whole, part) is not None
+    return is_dense(whole) or slices_of(whole, part) is not None
+
+
+def is_dense(view: View) -> bool:
+    """Whether a tensor has no gaps."""
+    return view.end - view.begin == math.prod(view.sizes) * view.dtype.itemsize
 
 
 def _taken_together(view: View) -> Iterator[View]:
