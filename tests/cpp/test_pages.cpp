@@ -53,7 +53,7 @@ bool has_pages(void* pointer) {
 
 constexpr std::size_t up(std::size_t size) { return (size + 4095) / 4096 * 4096; }
 
-void test_what_is_freed_is_kept_as_far_as_malloc_would() {
+void test_what_is_freed_is_kept_up_to_a_limit() {
   Pages pages;
   constexpr std::size_t kMuch = Pages::kKept + Pages::kLeast;
   void* pointer = nullptr;
@@ -112,6 +112,43 @@ void test_a_thread_that_wants_none_gets_what_is_kept() {
   CHECK(pages.take(64 * kSmall) == nullptr && pages.held().kept < kept);  // it takes that elsewhere, in their place
 }
 
+// Whether pages move on this system.
+bool can_move() {
+  const auto from = memplan::run::mapped::addresses(Pages::kHuge), to = memplan::run::mapped::addresses(Pages::kHuge);
+  return memplan::run::mapped::move(from, to, Pages::kHuge);
+}
+
+void test_what_is_lacking_comes_from_free_ranges() {
+  if (!can_move()) return;
+  constexpr std::size_t kOne = Pages::kHuge;
+  Pages pages;
+  const Wanted wanted(pages);
+  void* const first = pages.take(kOne);
+  void* const between = pages.take(kOne);
+  void* const last = pages.take(kOne);
+  for (void* const pointer : {first, between, last}) std::memset(pointer, 7, kOne);
+  CHECK(pages.give(first) && pages.give(last));
+  const auto* const longer = static_cast<unsigned char*>(pages.take(3 * kOne));  // `last` has a third of its pages
+  CHECK(std::count(longer, longer + 3 * kOne, 7) == 2 * kOne && std::count(longer, longer + 3 * kOne, 0) == kOne);
+  CHECK(pages.held().alive == 4 * kOne && pages.held().kept == 0);
+  const auto* const stays = static_cast<unsigned char*>(between);
+  CHECK(std::count(stays, stays + kOne, 7) == kOne);
+}
+
+// Advice is given to parts of a mapping, which makes several of it.
+void test_pages_of_several_mappings_move() {
+  if (!can_move()) return;
+  namespace mapped = memplan::run::mapped;
+  const auto from = mapped::addresses(2 * Pages::kHuge), to = mapped::addresses(2 * Pages::kHuge);
+  mapped::populate(from + Pages::kHuge, Pages::kHuge);  // huge, and the others small
+  auto* const at = reinterpret_cast<unsigned char*>(from);
+  std::memset(at, 3, 2 * Pages::kHuge);
+  CHECK(mapped::move(from + 4096, to, 2 * Pages::kHuge - 4096));
+  const auto* const there = reinterpret_cast<unsigned char*>(to);
+  CHECK(std::count(there, there + 2 * Pages::kHuge, 3) == 2 * Pages::kHuge - 4096);
+  CHECK(std::count(at, at + 2 * Pages::kHuge, 3) == 4096 && std::count(at, at + 2 * Pages::kHuge, 0) > 0);
+}
+
 // Random sizes in random order: bytes stay as they were written, allocations are apart, and what is there is bounded.
 void test_never_more_than_was_alive() {
   struct One {
@@ -153,9 +190,11 @@ void test_never_more_than_was_alive() {
 
 int main() {
   test_who_gets_pages();
-  test_what_is_freed_is_kept_as_far_as_malloc_would();
+  test_what_is_freed_is_kept_up_to_a_limit();
   test_smaller_ones_lie_in_what_was_kept();
   test_a_thread_that_wants_none_gets_what_is_kept();
+  test_what_is_lacking_comes_from_free_ranges();
+  test_pages_of_several_mappings_move();
   test_never_more_than_was_alive();
   return check::finish();
 }

@@ -8,8 +8,9 @@
 //   give_back()       what was freed, all of it
 //
 // New pages cost time: the system fills them with zeros. So what is freed is kept, and allocations lie where they need
-// the fewest new pages. All together is never more than what was alive at one time and kSpare. While no thread wants
-// pages, no more than kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such.
+// the fewest new pages. All together is never more than what was alive at one time and kSpare: from there on, pages that
+// are missing come from free ranges. They move, and are not filled again. While no thread wants pages, no more than
+// kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such, and move as such.
 //
 // The addresses are those of segments. Each is cut into allocations and free ranges, which have pages or not; neighbours
 // that are alike are one range. Taking looks at all free ranges: O(n), and a few system calls if pages are missing.
@@ -23,22 +24,22 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
+#include "mapped.hpp"
 
 namespace memplan::run {
+
+using mapped::page, mapped::up;
 
 class Pages {
  public:
   static constexpr std::size_t kLeast = 64 * 1024;            // bytes of an allocation: less is not worth whole pages
   static constexpr std::size_t kMost = std::size_t{1} << 46;  // there are no more addresses
-  static constexpr std::size_t kHuge = 2 * 1024 * 1024;       // bytes of a huge page
+  static constexpr std::size_t kHuge = mapped::kHuge;         // bytes of a huge page
   static constexpr std::size_t kSegment = 64 * 1024 * 1024;   // addresses that are reserved at once, at least
   static constexpr std::size_t kSpare = 1024 * 1024;          // lest a small network takes new pages in each step
-  static constexpr std::size_t kKept = 64 * 1024 * 1024;      // about what malloc keeps between two steps
+  static constexpr std::size_t kKept = 256 * 1024 * 1024;  // between steps: what goes back is filled anew in the next
 
   struct Held {
     std::size_t alive, kept, most;  // bytes: in use, for what comes, and in use at most
@@ -102,7 +103,7 @@ class Pages {
   std::mutex& lock() { return lock_; }  // for a fork, in which no thread may hold it
 
  private:
-  using Begin = std::uintptr_t;
+  using Begin = mapped::Address;
 
   struct Allocation {
     std::size_t size;
@@ -127,8 +128,6 @@ class Pages {
     static thread_local int times = 0;
     return times;
   }
-
-  static std::size_t up(std::size_t size, std::size_t unit) { return (size + unit - 1) / unit * unit; }
 
   bool empty() {
     const std::lock_guard guard(lock_);
@@ -179,17 +178,17 @@ class Pages {
   // A free range without pages of new addresses.
   std::optional<Window> reserved(std::size_t size) {
     const std::size_t whole = std::max(kSegment, up(size, kHuge));
-    const Begin begin = addresses(whole);
+    const Begin begin = mapped::addresses(whole);
     if (begin == 0) return std::nullopt;
     segments_[begin] = whole;
     free_[begin] = {whole, begin, false};
     return Window{begin, begin, size, whole};
   }
 
-  // Take a window out of the free ranges. Others lose pages before it gets those that it lacks.
+  // Take a window out of the free ranges. What it lacks comes from others where there is enough, and is new elsewhere.
   void use(const Window& window, std::size_t size) {
     const Begin begin = window.begin, end = begin + size;
-    Ranges without;
+    std::vector<Part> lacking;
     auto range = std::prev(free_.upper_bound(begin));
     while (range != free_.end() && range->first < end) {
       const auto [first, free] = *range;
@@ -197,47 +196,97 @@ class Pages {
       range = free_.erase(range);
       if (first < begin) free_[first] = {begin - first, free.segment, free.has_pages};
       if (last > end) free_[end] = {last - end, free.segment, free.has_pages};
-      const Begin from = std::max(first, begin);
-      if (!free.has_pages) without[from] = {std::min(last, end) - from, free.segment, false};
+      if (free.has_pages) continue;
+      for (const Part& part : parts(std::max(first, begin), std::min(last, end))) lacking.push_back(part);
     }
     held_.kept -= size - window.missing;
     held_.alive += size;
     held_.most = std::max(held_.most, held_.alive);
-    if (const std::size_t all = held_.alive + held_.kept, most = held_.most + kSpare; all > most) drop(all - most);
-    for (const auto& [first, free] : without) populate(first, free.size);
+    if (const std::size_t all = held_.alive + held_.kept, most = held_.most + kSpare; all > most) {
+      std::size_t bytes = all - most;
+      for (Part& part : lacking) bytes -= std::min(bytes, fill(part, bytes));
+      drop(bytes);
+    }
+    for (const Part& part : lacking) mapped::populate(part.begin, part.end - part.begin);
   }
 
-  // At least so many bytes of free ranges lose their pages, the largest first; whole huge pages where there are some.
+  // Addresses that are filled by huge pages, or by small ones.
+  struct Part {
+    Begin begin, end;
+    bool huge;
+  };
+
+  static std::vector<Part> parts(Begin begin, Begin end) {
+    const Begin first = std::min(end, up(begin, kHuge)), last = std::max(first, end / kHuge * kHuge);
+    std::vector<Part> found;
+    for (const Part& part : {Part{begin, first, false}, Part{first, last, true}, Part{last, end, false}})
+      if (part.begin < part.end) found.push_back(part);
+    return found;
+  }
+
+  // Move pages of free ranges to the beginning of a part, until it is full, or so many bytes have lost theirs: these
+  // are counted. The part is what is still without pages.
+  std::size_t fill(Part& part, std::size_t bytes) {
+    std::size_t lost = 0;
+    while (part.begin < part.end && lost < bytes) {
+      std::optional<Part> from = largest(part.huge);
+      if (!from) {
+        part.huge = false;  // huge pages move in pieces, and where they may lie, small ones do too
+        from = largest(true);
+        if (!from) from = largest(false);
+      }
+      if (!from) break;
+      const std::size_t unit = part.huge ? kHuge : page();
+      const std::size_t size = std::min({part.end - part.begin, from->end - from->begin, up(bytes - lost, unit)});
+      if (mapped::move(from->begin, part.begin, size)) part.begin += size;
+      lose(from->begin, from->begin + size);
+      lost += size;
+    }
+    return lost;
+  }
+
+  // The largest part of free ranges with pages, of one kind.
+  std::optional<Part> largest(bool huge) const {
+    std::optional<Part> best;
+    for (const auto& [first, free] : free_) {
+      if (!free.has_pages) continue;
+      for (const Part& part : parts(first, first + free.size))
+        if (part.huge == huge && (!best || part.end - part.begin > best->end - best->begin)) best = part;
+    }
+    return best;
+  }
+
+  // At least so many bytes of free ranges lose their pages, the largest parts first; huge ones where there are some.
   void drop(std::size_t bytes) {
     while (bytes > 0) {
-      auto largest = free_.end();
-      for (auto range = free_.begin(); range != free_.end(); ++range)
-        if (range->second.has_pages && (largest == free_.end() || range->second.size > largest->second.size))
-          largest = range;
-      if (largest == free_.end()) return;
-      const auto [first, free] = *largest;
-      const Begin last = first + free.size;
-      Begin begin = first, end = std::min<Begin>(last, first + up(bytes, page()));
-      if (const Begin huge = up(first, kHuge); huge + kHuge <= last) {
-        begin = huge;
-        end = std::min<Begin>(last / kHuge * kHuge, huge + up(bytes, kHuge));
-      }
-      free_.erase(largest);
-      if (first < begin) free_[first] = {begin - first, free.segment, true};
-      if (end < last) free_[end] = {last - end, free.segment, true};
-      depopulate(begin, end - begin);
-      add(begin, {end - begin, free.segment, false});
-      leave_if_empty(free.segment);
-      held_.kept -= end - begin;
-      bytes -= std::min<std::size_t>(bytes, end - begin);
+      std::optional<Part> part = largest(true);
+      if (!part) part = largest(false);
+      if (!part) return;
+      const std::size_t size = std::min(part->end - part->begin, up(bytes, part->huge ? kHuge : page()));
+      lose(part->begin, part->begin + size);
+      bytes -= std::min(bytes, size);
     }
+  }
+
+  // A part of a free range that has pages has them no more.
+  void lose(Begin begin, Begin end) {
+    const auto range = std::prev(free_.upper_bound(begin));
+    const auto [first, free] = *range;
+    const Begin last = first + free.size;
+    free_.erase(range);
+    if (first < begin) free_[first] = {begin - first, free.segment, true};
+    if (end < last) free_[end] = {last - end, free.segment, true};
+    mapped::depopulate(begin, end - begin);
+    held_.kept -= end - begin;
+    add(begin, {end - begin, free.segment, false});
+    leave_if_empty(free.segment);
   }
 
   // The addresses of a segment without pages go back too.
   void leave_if_empty(Begin segment) {
     const auto range = free_.find(segment);
     if (range == free_.end() || range->second.has_pages || range->second.size != segments_.at(segment)) return;
-    leave(segment, range->second.size);
+    mapped::leave(segment, range->second.size);
     free_.erase(range);
     segments_.erase(segment);
   }
@@ -261,50 +310,6 @@ class Pages {
   }
 
   static bool alike(const Free& a, const Free& b) { return a.segment == b.segment && a.has_pages == b.has_pages; }
-
-#if defined(__linux__)
-  static std::size_t page() {
-    static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-  }
-
-  // New addresses that begin where a huge page may, without pages; 0 if there are none.
-  static Begin addresses(std::size_t size) {
-    const std::size_t spare = kHuge - page();
-    void* const mapped = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return 0;
-    const auto at = reinterpret_cast<Begin>(mapped);
-    const Begin begin = up(at, kHuge);
-    if (begin > at) munmap(mapped, begin - at);
-    if (at + spare > begin) munmap(reinterpret_cast<void*>(begin + size), at + spare - begin);
-    madvise(reinterpret_cast<void*>(begin), size, MADV_NOHUGEPAGE);  // a free neighbour of what lives gets no pages
-    return begin;
-  }
-
-  // Huge pages come when they are written, by as many threads as write; the others now, at once.
-  static void populate(Begin begin, std::size_t size) {
-    const Begin end = begin + size, first = std::min(end, up(begin, kHuge)),
-                last = std::max(first, end / kHuge * kHuge);
-    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-#if defined(MADV_POPULATE_WRITE)
-    if (begin < first) madvise(reinterpret_cast<void*>(begin), first - begin, MADV_POPULATE_WRITE);
-    if (last < end) madvise(reinterpret_cast<void*>(last), end - last, MADV_POPULATE_WRITE);
-#endif
-  }
-
-  static void depopulate(Begin begin, std::size_t size) {
-    madvise(reinterpret_cast<void*>(begin), size, MADV_DONTNEED);
-    madvise(reinterpret_cast<void*>(begin), size, MADV_NOHUGEPAGE);
-  }
-
-  static void leave(Begin begin, std::size_t size) { munmap(reinterpret_cast<void*>(begin), size); }
-#else
-  static std::size_t page() { return 4096; }
-  static Begin addresses(std::size_t) { return 0; }
-  static void populate(Begin, std::size_t) {}
-  static void depopulate(Begin, std::size_t) {}
-  static void leave(Begin, std::size_t) {}
-#endif
 
   std::mutex lock_;
   int wanting_ = 0;  // of all threads
