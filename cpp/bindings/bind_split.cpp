@@ -139,6 +139,7 @@ void bind_split(py::module_& m) {
       "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).");
   py::class_<SplitChange>(m, "SplitChange", "A region of ops that runs in pieces; see memplan/solve_split.hpp.")
       .def_readonly("ops", &SplitChange::ops)
+      .def_readonly("loops", &SplitChange::loops)
       .def_readonly("tensors", &SplitChange::tensors)
       .def_readonly("pieces", &SplitChange::pieces)
       .def_readonly("bytes", &SplitChange::bytes)

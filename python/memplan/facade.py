@@ -296,7 +296,7 @@ class Plan(PlanRecord):
         ValueError
             Another folder than that of the payload.
         UnsupportedError
-            Ops run in pieces, and the plan was read from a file, or has other changes too.
+            Ops run in pieces, and the plan has other changes too.
         """
         from .run.plans import write_onnx
 

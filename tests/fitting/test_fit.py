@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ import memplan
 from builders import graphs
 from builders.fit_cases import APART, Dict, check_random, check_training, fitted
 from builders.graphs import chain
+from builders.looped import wide_blocks
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from memplan.plans.costs import costs_of
@@ -321,6 +323,18 @@ def test_files_with_wrong_changes_are_refused(old: str, new: str, expected: str,
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(memplan.SourceError, match=expected):
+        memplan.read_plan(path)
+
+
+def test_each_op_in_pieces_has_a_loop(tmp_path: Any) -> None:
+    path = tmp_path / "plan.json"
+    plan = memplan.fit(wide_blocks(1), "least", allow=("split",))
+    plan.to_json(path)
+    assert memplan.read_plan(path).fitting == plan.fitting
+    spec = json.loads(path.read_text())
+    spec["fitting"]["changes"][0]["loops"].pop()
+    path.write_text(json.dumps(spec))
+    with pytest.raises(memplan.SourceError, match=r"changes\[0\].loops must hold a loop for each of \d+ ops, got"):
         memplan.read_plan(path)
 
 

@@ -12,7 +12,12 @@ import torch
 
 import memplan
 from builders import graphs
-from memplan.run.matching import require_same, with_graph
+from builders.graphs import chain
+from memplan import _core
+from memplan.importers.graph_dict import graph_of
+from memplan.plans.costs import costs_of
+from memplan.run.from_file import with_graph
+from memplan.run.matching import require_same
 
 NETWORK: dict[str, Any] = graphs.graph(
     "x 64 input, y 64, z 32", graphs.op("first", "x", "y"), graphs.op("second", "y", "z"), outputs="z"
@@ -106,6 +111,30 @@ def test_a_plan_from_a_file_is_replayed_on_its_network(tmp_path: Path) -> None:
     late = [*NETWORK["ops"], {"name": "third", "inputs": ["y", "z"], "outputs": ["w"]}]
     with pytest.raises(memplan.InvalidPlanError, match="the plan, on the network that was given, is not valid"):
         with_graph(read, changed(tensors=network["tensors"], ops=late, outputs=["w"]))
+
+
+@pytest.mark.parametrize(
+    ("reruns", "fetches"),
+    [
+        ([("b1", "f0")], []),
+        ([("b3", "f1"), ("b2", "f1"), ("b1", "f0")], []),
+        ([], [("b2", "t0"), ("b0", "t0")]),
+        ([("b2", "f1")], [("b0", "t0")]),
+    ],
+)
+def test_ops_that_a_plan_from_a_file_has_besides_are_added_again(
+    reruns: list[tuple[str, str]], fetches: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """Ops run again, and tensors are fetched, right before an op; some twice."""
+    graph = graph_of(chain(5))
+    at = {op.name: k for k, op in enumerate(graph.ops)}
+    pairs = [(at[before], at[op]) for before, op in reruns], [(at[before], graph.index(t)) for before, t in fetches]
+    changed = _core.rerun_graph(
+        graph, costs_of(graph, "auto"), _core.again_of(graph), _core.StorageOptions(), *pairs, 1.0
+    ).graph
+    assert len(changed.ops) > len(graph.ops)
+    memplan.plan(changed).to_json(tmp_path / "plan.json")
+    assert with_graph(memplan.read_plan(tmp_path / "plan.json"), graph).graph == changed
 
 
 def test_a_file_that_does_not_say_where_tensors_lie(tmp_path: Path) -> None:

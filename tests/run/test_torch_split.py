@@ -125,13 +125,14 @@ def test_tokens_of_several_samples_are_in_pieces() -> None:
     assert plan.peak < 3000 * x.numel() * 4  # the logits
 
 
-def test_pieces_and_ops_that_run_again() -> None:
+def test_pieces_and_ops_that_run_again(tmp_path: Path) -> None:
     net, x, y = words()
-    blocks = (nn.Sequential(nn.Linear(32, 512), nn.BatchNorm1d(512), nn.Linear(512, 32)) for _ in range(4))
+    blocks = (nn.Sequential(nn.Linear(32, 512), nn.BatchNorm1d(512), nn.Linear(512, 32)) for _ in range(2))
     net.hidden = nn.Sequential(nn.Flatten(0, 1), *blocks)  # type: ignore[assignment]
-    plan = memplan.fit(net, "35%", allow=("split", "recompute"), args=(x, y), train=True)
+    plan = memplan.fit(net, "25%", allow=("split", "recompute"), args=(x, y), train=True)
     assert {change.kind for change in plan.changes} == {"split", "recompute"}
     run = plan.run(x, y, check=True)
+    same_from_file(plan, tmp_path / "plan.json", net, x, y)
     net(x, y).backward()
     for name, parameter in net.named_parameters():
         torch.testing.assert_close(run.gradients[name], parameter.grad)
@@ -181,10 +182,40 @@ def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
-def test_plans_from_files_know_no_pieces(tmp_path: Path) -> None:
+def test_a_plan_from_a_file_is_split_again(tmp_path: Path) -> None:
     net, x = pictures(), torch.randn(2, 3, 64, 64)
     plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
     plan.to_json(tmp_path / "plan.json")
     again: Any = memplan.read_plan(tmp_path / "plan.json")
-    with pytest.raises(memplan.UnsupportedError, match="a plan that was read from a file does not know"):
-        again.run(x, source=net)
+    assert again.fitting == plan.fitting
+    assert again.changes[0].loops[0]["extent"] == 64
+    assert torch.equal(again.run(x, source=net, check=True).outputs, plan.run(x).outputs)
+    other = pictures()
+    other[7] = nn.Conv2d(16, 3, 3, padding=1)
+    with pytest.raises(memplan.SourceError, match=r"'7\.convolution' in pieces, along a loop that it has not"):
+        memplan.read_plan(tmp_path / "plan.json").run(x, source=other)
+
+
+@pytest.mark.parametrize("kind", ["recompute", "offload"])
+def test_a_plan_from_a_file_runs_ops_again_and_moves_tensors(tmp_path: Path, kind: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32)) for _ in range(4)))
+    x = torch.randn(64, 32)
+    plan: Any = memplan.plan(net, args=(x,), train=True).explain().apply(kind)
+    assert {change.kind for change in plan.changes} == {kind}
+    same_from_file(plan, tmp_path / "plan.json", net, x)
+
+
+def same_from_file(plan: memplan.Plan, path: Path, net: nn.Module, *args: Tensor) -> None:
+    plan.to_json(path)
+    run: Any = memplan.read_plan(path).run(*args, source=net, train=True, check=True)
+    expected = plan.run(*args)
+    assert torch.equal(run.loss, expected.loss)
+    assert all(torch.equal(run.gradients[name], gradient) for name, gradient in expected.gradients.items())
+
+
+def test_advice_that_was_taken_runs() -> None:
+    net, x = pictures(), torch.randn(2, 3, 64, 64)
+    plan: Any = memplan.plan(net, args=(x,)).explain().apply("split")
+    assert [change.kind for change in plan.changes] == ["split"]
+    torch.testing.assert_close(plan.run(x, check=True).outputs, net(x), rtol=1e-5, atol=1e-5)

@@ -28,6 +28,7 @@ struct SplitOptions {
 // A region that runs in pieces.
 struct SplitChange {
   std::vector<std::string> ops;
+  std::vector<Index> loops;          // per op, among its loops
   std::vector<std::string> tensors;  // that are never whole
   Index pieces = 0;
   Bytes bytes = 0;  // of these tensors, whole

@@ -29,6 +29,7 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
       const Op& op = graph.op(one.op);
       region_of[at(one.op)] = static_cast<Index>(changes.size());
       change.ops.push_back(op.name);
+      change.loops.push_back(one.loop);
       if (one.again) change.again.push_back(op.name);
       change.cost -= facts[at(one.op)].cost + (op.aliases.empty() ? call : 0);
       if (!op.aliases.empty()) continue;

@@ -10,7 +10,7 @@ from .. import _core
 from ..errors import GraphError
 from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
-from ..plans.changes import Change, Fitting, changes_of, splits_of
+from ..plans.changes import Change, Fitting, InPieces, changes_of, splits_of
 from ..plans.costs import costs_of, moves
 from ..plans.record import PlanRecord
 from ..solving.planning import plan as planned
@@ -44,16 +44,18 @@ def apply(
     price = moves(graph, "auto", transfer, 0.0) if away else 0.0
     graph, moved, added = _moved(graph, storage, reruns, fetches, price)
     changes += moved
+    pieces: InPieces | None = None
     for kind, names in asked:
         if kind == "hand_over":
             outputs = _outputs_in(graph, names)
             graph = handed_over(graph, outputs)
             changes.append(Change("hand_over", outputs, tuple(f"{name}~out" for name in outputs)))
     if any(kind == "split" for kind, _ in asked):
-        pieces = found_split(graph, storage, explanation.load)
-        if pieces is not None:
-            graph, added = pieces.graph, added + pieces.added_cost
-            changes += splits_of(pieces.changes)
+        found_pieces = found_split(graph, storage, explanation.load)
+        if found_pieces is not None:
+            pieces = InPieces(graph, found_pieces.graph, tuple(found_pieces.pieces))
+            graph, added = pieces.graph, added + found_pieces.added_cost
+            changes += splits_of(found_pieces.changes, pieces.whole)
     if any(kind == "order" for kind, _ in asked):
         best = _core.order_of(graph, "best", storage)
         if best.interrupted:
@@ -61,7 +63,9 @@ def apply(
         graph = _core.reordered(graph, best.ops)
         changes.append(Change("order"))
     found = planned(graph, planner or plan.planner, **sharing_of(storage))
-    fitting = Fitting(tuple(changes), found.peak, sum(costs_of(plan.graph, "auto")), added, 0.0)
+    order = pieces.order if pieces else ()
+    cost = sum(costs_of(plan.graph, "auto"))
+    fitting = Fitting(tuple(changes), found.peak, cost, added, split_order=order, pieces=pieces)
     return replace(found, source=plan.source, fitting=fitting)
 
 

@@ -82,8 +82,9 @@ def fit(
         if "split" in ways:
             price, again = call_cost(graph, cost, call), byte_cost(graph, cost)
             in_pieces = solve_split(*request_of, call=price, byte=again, max_pieces=max_pieces)
-            found, splits = in_pieces.fitted, splits_of(in_pieces.splits)
-            if splits:
+            found = in_pieces.fitted
+            if in_pieces.splits:
+                splits = splits_of(in_pieces.splits, in_pieces.whole)
                 pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
         else:
             found = solve_fit(*request_of)
@@ -102,6 +103,7 @@ def fit(
         unit="seconds" if cost == "profile" else "",
         load_bound=found.load_bound,
         least=most is None,
+        split_order=pieces.order if pieces else (),
         pieces=pieces,
     )
     return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)

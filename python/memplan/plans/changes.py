@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,8 @@ class Change:
         Of a split: bytes of rows that are read again by later pieces, and are moved to the front of their buffers.
     again : tuple of str
         Of a split: the ops that make such rows again, and do not keep them.
+    loops : tuple of dict
+        Of a split: for each of `ops`, the loop along which it is cut, as graph dicts have loops.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class Change:
     pieces: int = 0
     kept: int = 0
     again: tuple[str, ...] = ()
+    loops: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def why(self) -> str:
@@ -70,6 +73,7 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain Python objects."""
+        split = {"pieces": self.pieces, "kept": self.kept, "again": list(self.again), "loops": list(self.loops)}
         return {
             "kind": self.kind,
             "tensors": list(self.tensors),
@@ -78,7 +82,7 @@ class Change:
             "before": self.before,
             "bytes": self.bytes,
             "cost": self.cost,
-            **({"pieces": self.pieces, "kept": self.kept, "again": list(self.again)} if self.kind == "split" else {}),
+            **(split if self.kind == "split" else {}),
         }
 
 
@@ -99,6 +103,11 @@ class InPieces:
     whole: _core.Graph
     graph: _core.Graph
     does: tuple[_core.Piece, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The ops of the graph that was split."""
+        return tuple(op.name for op in self.whole.ops)
 
 
 @dataclass(frozen=True)
@@ -121,8 +130,11 @@ class Fitting:
         Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
     least : bool
         As little as is reached was asked for; `capacity` is what that is.
+    split_order : tuple of str
+        The ops of the graph in the order in which they were split; empty if none was.
     pieces : InPieces or None
-        The graph in pieces, where ops run in pieces: for what runs and writes programs. Not in files.
+        The graph in pieces, where ops run in pieces: for what runs and writes programs. Not in files, which have loops
+        and order: so the graph can be split again.
     """
 
     changes: tuple[Change, ...] = field(default=())
@@ -133,6 +145,7 @@ class Fitting:
     unit: str = ""
     load_bound: int = 0
     least: bool = False
+    split_order: tuple[str, ...] = field(default=(), repr=False)
     pieces: InPieces | None = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Change]:
@@ -163,6 +176,7 @@ class Fitting:
             "load_bound": self.load_bound,
             "least": self.least,
             "changes": [change.to_dict() for change in self.changes],
+            **({"split_order": list(self.split_order)} if self.split_order else {}),
         }
 
 
@@ -177,22 +191,29 @@ def fitting_from(spec: Any, where: str) -> Fitting:
         _entry({"unit": "", **spec}, "unit", str, where),
         _entry({"load_bound": 0, **spec}, "load_bound", int, where),
         spec.get("least") is True,
+        _names({"split_order": [], **spec}, "split_order", where),
     )
 
 
 def _change(spec: Any, where: str) -> Change:
     texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
-    split = {"pieces": 0, "kept": 0, "again": [], **spec}
-    lists = [_entry(split, name, list, where) for name in ("tensors", "ops", "again")]
-    for name, values in zip(("tensors", "ops", "again"), lists, strict=True):
-        for value in values:
-            if not isinstance(value, str):
-                raise ValueError(f"{where}.{name} must hold names, got {value!r}")
+    split = {"pieces": 0, "kept": 0, "again": [], "loops": [], **spec}
+    tensors, ops, again = (_names(split, name, where) for name in ("tensors", "ops", "again"))
+    loops = _entry(split, "loops", list, where)
+    if loops and len(loops) != len(ops):
+        raise ValueError(f"{where}.loops must hold a loop for each of {len(ops)} ops, got {len(loops)}")
     kind, after, before = texts
-    tensors, ops, again = map(tuple, lists)
     pieces, kept = (_entry(split, name, int, where) for name in ("pieces", "kept"))
     size, cost = _entry(spec, "bytes", int, where), _number(spec, "cost", where)
-    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again)
+    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again, tuple(loops))
+
+
+def _names(spec: Any, name: str, where: str) -> tuple[str, ...]:
+    values = _entry(spec, name, list, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise ValueError(f"{where}.{name} must hold names, got {value!r}")
+    return tuple(values)
 
 
 def _number(spec: Any, name: str, where: str) -> float:
@@ -220,9 +241,13 @@ def changes_of(found: Sequence[Any]) -> tuple[Change, ...]:
     )
 
 
-def splits_of(found: Sequence[Any]) -> tuple[Change, ...]:
-    """The regions that the core has split."""
+def splits_of(found: Sequence[_core.SplitChange], whole: _core.Graph) -> tuple[Change, ...]:
+    """The regions that the core has split, of a graph."""
+    loops_of = {op["name"]: op.get("loops", []) for op in whole.to_dict()["ops"]}
     return tuple(
-        Change("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept, tuple(s.again))
+        Change(
+            *("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept, tuple(s.again)),
+            loops=tuple(loops_of[name][loop] for name, loop in zip(s.ops, s.loops, strict=True)),
+        )
         for s in found
     )

@@ -1,18 +1,16 @@
-"""Whether a plan is of a program's graph: compared op by op, or, for a plan from a file, by its tensors."""
+"""Whether a plan is of a program's graph: compared op by op."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .. import _core
 from ..errors import SourceError, UnsupportedError
 from ..kinds import MOVE_OUT, MOVES
-from ..plans.failing import invalid_plan
 from ..plans.record import PlanRecord
 
-_ANOTHER = "the network is not the one that was planned, or changed since"
+ANOTHER = "the network is not the one that was planned, or changed since"
 _NO_PROGRAM = "plan.run runs it, but it cannot be given as a program"
 
 
@@ -35,11 +33,11 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
     for part in ("tensors", "ops"):
         for old, new in zip(was[part], now[part], strict=False):
             if old != new:
-                raise SourceError(f"{_ANOTHER}: {_difference(part, old, new)}")
+                raise SourceError(f"{ANOTHER}: {_difference(part, old, new)}")
         if len(was[part]) != len(now[part]):
-            raise SourceError(f"{_ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
+            raise SourceError(f"{ANOTHER}: the plan has {len(was[part])} {part}, the network {len(now[part])}")
     if was["outputs"] != now["outputs"]:
-        raise SourceError(f"{_ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
+        raise SourceError(f"{ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
 
 
 def whole_graph(plan: PlanRecord) -> _core.Graph | None:
@@ -49,8 +47,8 @@ def whole_graph(plan: PlanRecord) -> _core.Graph | None:
     """
     if plan.fitting is not None and plan.fitting.pieces is not None:
         return plan.fitting.pieces.whole
-    if any(change.kind == "split" for change in plan.changes):
-        raise UnsupportedError("ops of the plan run in pieces, of which a plan that was read from a file does not know")
+    if plan.graph is not None and any(change.kind == "split" for change in plan.changes):
+        raise UnsupportedError("ops of the plan run in pieces, and it does not say in which")
     return plan.graph
 
 
@@ -128,65 +126,3 @@ def _difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
         return f"the plan has the {what} {old['name']!r} where the network has {new['name']!r}"
     key = next(key for key in {**old, **new} if old.get(key) != new.get(key))
     return f"{what} {old['name']!r} has {key} {old.get(key)} in the plan and {new.get(key)} in the network"
-
-
-def with_graph(plan: PlanRecord, graph: _core.Graph) -> PlanRecord:
-    """A plan from a JSON file, with the graph that it is of, replayed on it.
-
-    Raises
-    ------
-    TypeError
-        The plan does not say where the tensors of a graph lie.
-    SourceError, InvalidPlanError
-        The plan is not of this graph. The message names the first tensor or op.
-    """
-    if plan.placed is None:
-        raise TypeError("the plan does not say where tensors lie: a JSON file of a network's plan does")
-    graph = _in_order(graph, plan.order)
-    buffers = _buffers(plan, plan.placed, graph)
-    faults = _core.replay(graph, buffers, plan.offsets)
-    if faults:
-        raise invalid_plan("the plan, on the network that was given,", faults)
-    return replace(plan, graph=graph, buffers=buffers)
-
-
-def _in_order(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
-    """The graph with its ops in the order that a file has, if it has one."""
-    if not order:
-        return graph
-    position = {op.name: k for k, op in enumerate(graph.ops)}
-    for name in order:
-        if name not in position:
-            raise SourceError(f"{_ANOTHER}: the plan has the op {name!r}, the network has none of this name")
-    if len(order) != len(position):
-        raise SourceError(f"{_ANOTHER}: the plan has {len(order)} ops, the network {len(position)}")
-    return _core.reordered(graph, [position[name] for name in order])
-
-
-def _buffers(plan: PlanRecord, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
-    """Where the tensors of a graph lie, as a file says; the others have bytes of their own outside of the arena."""
-    for name, (_, _, size) in placed.items():
-        index = graph.index(name)
-        if index is None:
-            raise SourceError(f"{_ANOTHER}: the plan has the tensor {name!r}, the network has none of this name")
-        if graph.tensor(index).bytes != size:
-            expected = f"tensor {name!r} has {size} bytes in the plan and {graph.tensor(index).bytes} in the network"
-            raise SourceError(f"{_ANOTHER}: {expected}")
-    ops = graph.ops
-    views = {view: (graph.index(of), begin) for op in ops for view, of, begin in (*op.aliases, *op.overwrites)}
-    buffer_of: list[int] = []
-    inside: list[int] = []
-    root_of: list[int] = []
-    for position, tensor in enumerate(graph.tensors):
-        buffer, offset, root = -1, 0, position
-        if tensor.name in placed:
-            buffer, address, _ = placed[tensor.name]
-            offset = address - int(plan.offsets[buffer])
-        elif tensor.name in views:
-            source, begin = views[tensor.name]
-            assert source is not None
-            root, offset = root_of[source], inside[source] + begin
-        buffer_of.append(buffer)
-        inside.append(offset)
-        root_of.append(root)
-    return _core.Buffers(plan.problem, buffer_of, inside, root_of, [-1] * len(ops), [], [], plan.naive)

@@ -15,7 +15,8 @@ from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
 from ..plans.record import PlanRecord
-from .matching import require_same, whole_graph, with_graph
+from .from_file import with_graph
+from .matching import require_same, whole_graph
 from .program import Bound, Program, Run
 
 _TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
@@ -101,24 +102,20 @@ def write_onnx(
         raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
     from .onnx import program_of as program_of_onnx
 
+    program = program_of_onnx(given)
+    if plan.graph is None:
+        plan = with_graph(plan, program.graph)
+    elif (planned := whole_graph(plan)) is not None:
+        require_same(planned, program.graph)
     if any(change.kind == "split" for change in plan.changes):
         return _write_in_pieces(plan, given, path)
-    program = program_of_onnx(given)
-    if plan.graph is not None:
-        require_same(plan.graph, program.graph)
-    program.write(plan if plan.graph is not None else with_graph(plan, program.graph), path)
+    program.write(plan, path)
 
 
 def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
-    assert plan.fitting is not None
-    if (
-        plan.fitting.pieces is None
-        or given is not plan.source
-        or any(change.kind != "split" for change in plan.changes)
-    ):
+    if any(change.kind != "split" for change in plan.changes):
         raise UnsupportedError(
-            "pieces are written for the model that was planned, by the plan that memplan.fit gives for "
-            'allow=("split",); this plan was read from a file, has other changes too, or another model is given'
+            'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'
         )
     from .onnx import write_in_pieces
 
