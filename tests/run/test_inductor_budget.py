@@ -28,6 +28,7 @@ from memplan.run.inductor.outside import Outside, outside_of  # noqa: E402
 from memplan.run.inductor.part_copies import copy_parts  # noqa: E402
 from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.run.inductor.step_load import held  # noqa: E402
+from memplan.run.inductor.sums import write_sums  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
 
@@ -154,6 +155,52 @@ def test_backward_runs_in_an_order_in_which_it_fits(request: pytest.FixtureReque
     assert found[1] <= budget
     assert fused or real <= budget + large  # the loss is not in the graphs
     assert all(map(torch.equal, gradients, again))
+
+
+class Recurrent(torch.nn.Module):
+    """A weight that each step uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(256, 256)
+
+    def forward(self, x: Any) -> Any:
+        for _ in range(10):
+            x = x + torch.tanh(self.layer(x).sin()) * x.cos()
+        return x
+
+
+def test_gradients_of_a_weight_are_added_up_as_they_come() -> None:
+    """Ten of them would be there at the end."""
+    torch.manual_seed(0)
+    module, x = Recurrent(), torch.randn(8, 256)
+    found: list[int] = []
+    backwards: list[Any] = []
+    _, gradients = step(compiled(module, WITHOUT, found), module, x)
+    budget = 4 * module.layer.weight.nbytes
+    _, again = step(compiled(module, budget, found, backwards), module, x)
+    assert found[1] <= budget < found[0]
+    assert all(map(torch.equal, gradients, again))
+    sums = [node for node in backwards[0].graph.nodes if step_load.IN_MEMORY in node.meta]
+    assert {tuple(node.meta["val"].shape) for node in sums} >= {module.layer.weight.shape}
+
+
+@pytest.mark.parametrize(("read", "far", "written"), [(2, True, True), (1, True, False), (2, False, False)])
+def test_a_sum_is_written_where_that_frees_bytes(read: int, far: bool, written: bool) -> None:
+    """Not where another op reads what is added, nor where the sum is read soon."""
+
+    def compute(x: Any, y: Any) -> Any:
+        one, other = x.mm(y), y.mm(x)
+        total, between = one + other, x
+        for _ in range(20 if far else 2):
+            between = between.sin()
+        return total + between, one if read == 1 else x
+
+    nodes = traced(compute, torch.randn(8, 8), torch.randn(8, 8))
+    write_sums(nodes["mm"].graph, {*nodes})
+    assert (step_load.IN_MEMORY in nodes["add"].meta) == written
+    assert nodes["add"] in step_load.in_registers([*nodes.values()]) or written
+    assert len(step_load.written_over(nodes["add"], set())) == 2  # either of what is added
 
 
 class Words(torch.nn.Module):

@@ -25,6 +25,7 @@ from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
 from .part_copies import copy_parts
 from .step_load import USUAL, Fusion, hint, in_registers, parts_of, read_by, storages, total_of, written_over
+from .sums import write_sums
 
 _WORK = 300_000_000  # of one search
 
@@ -47,6 +48,7 @@ class Joint:
         self._types = get_default_op_list()
         self._outside = {s for node in info.inputs for s in storages(node)}
         self._backward = self._of_backward()
+        write_sums(nodes, self._backward)
         self._inside = in_registers([*nodes.nodes], self._are_apart, rows=fusion.rows)
         self.cost: list[float] = []
         self.again: list[str] = []

@@ -205,7 +205,7 @@ def in_registers(
     home: dict[fx.Node, fx.Node] = {}  # of an op: the one that it is part of
 
     def has_part(user: fx.Node, node: fx.Node) -> bool:
-        return (may(user) or _is_written_by_parts(user, node)) and not apart(node, user)
+        return (may(user) or is_loop(user) or _is_written_by_parts(user, node)) and not apart(node, user)
 
     for node in reversed(nodes):
         homes = {home.get(user, user) for user in node.users}
@@ -217,7 +217,12 @@ def in_registers(
 
 def is_elementwise(node: fx.Node) -> bool:
     """Whether each element of what an op makes is computed of one element of each that it reads, in any loop."""
-    if not isinstance(node.target, torch._ops.OpOverload) or IN_MEMORY in node.meta:
+    return is_loop(node) and IN_MEMORY not in node.meta
+
+
+def is_loop(node: fx.Node) -> bool:
+    """The same, but perhaps in a loop of its own, which writes the result."""
+    if not isinstance(node.target, torch._ops.OpOverload):
         return False
     # torch's partitioner lists packets of aten alone, and all overloads of each
     return torch.Tag.pointwise in node.target.tags or node.target._overloadpacket in pointwise_ops()
@@ -242,7 +247,7 @@ def written_over(node: fx.Node, inside: Collection[fx.Node]) -> list[int]:
 
     Nothing is written over gradients that backward is given.
     """
-    if not is_elementwise(node):
+    if not is_loop(node):
         return []
     tangents = {s for given in tangents_of(node.graph) for s in storages(given)}
     made = [*storages(node).values()]
