@@ -29,6 +29,7 @@ from .capacity_search import Attempt, Search
 from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
 from .joint import Joint, cost_of_node
+from .shapes import keep_shapes
 from .splitting import MOST, Split, split_graph
 from .step_load import SCALES, USUAL, Fusion, held
 
@@ -79,6 +80,7 @@ class WithinBudget(CustomPartitionerFn):
         self._allow, self.fusion, self._known = tuple(allow), fusion, {} if known is None else known
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
+        keep_shapes(gm.graph)
         if "split" in self._allow:
             found = self._in_pieces(gm, joint_inputs, kwargs)
         else:
