@@ -74,6 +74,7 @@ def _with_copies(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
         return graph
     graph = _in_order(graph, [name for name in order if name in known])
     position = {op.name: k for k, op in enumerate(graph.ops)}
+    carried = {op.name for op in graph.ops if op.aliases or op.overwrites}  # they come with what they show or change
     reruns: list[tuple[int, int]] = []
     fetches: list[tuple[int, int]] = []
     follows = len(position)
@@ -84,7 +85,7 @@ def _with_copies(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
         of, _, what = name.rpartition("~")
         if what.isdecimal() and of not in position:  # "t~in~1" is the second time
             of, _, what = of.rpartition("~")
-        if of in position and what.isdecimal():
+        if of in position and what.isdecimal() and of not in carried:
             reruns.append((follows, position[of]))
         elif (tensor := graph.index(of)) is not None and what == "in":
             fetches.append((follows, tensor))
