@@ -73,8 +73,23 @@ def _with_copies(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
     if not any("~" in name for name in order if name not in known):
         return graph
     graph = _in_order(graph, [name for name in order if name in known])
-    position = {op.name: k for k, op in enumerate(graph.ops)}
-    carried = {op.name for op in graph.ops if op.aliases or op.overwrites}  # they come with what they show or change
+    ops = graph.ops
+    position = {op.name: k for k, op in enumerate(ops)}
+    facts = _core.op_costs(graph, "auto"), _core.again_of(graph)
+
+    def changed(reruns: list[tuple[int, int]], fetches: list[tuple[int, int]]) -> _core.Graph:
+        return _core.rerun_graph(graph, *facts, _core.StorageOptions(), reruns, fetches).graph
+
+    def is_alone(pair: tuple[int, int]) -> bool:
+        """Whether an op may run again by itself; a view comes with what it shows."""
+        if not ops[pair[1]].aliases:
+            return True
+        try:
+            changed([pair], [])
+        except GraphError:
+            return False
+        return True
+
     reruns: list[tuple[int, int]] = []
     fetches: list[tuple[int, int]] = []
     follows = len(position)
@@ -85,13 +100,12 @@ def _with_copies(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
         of, _, what = name.rpartition("~")
         if what.isdecimal() and of not in position:  # "t~in~1" is the second time
             of, _, what = of.rpartition("~")
-        if of in position and what.isdecimal() and of not in carried:
+        if of in position and what.isdecimal():
             reruns.append((follows, position[of]))
         elif (tensor := graph.index(of)) is not None and what == "in":
             fetches.append((follows, tensor))
-    facts = _core.op_costs(graph, "auto"), _core.again_of(graph)
     try:
-        return _core.rerun_graph(graph, *facts, _core.StorageOptions(), reruns, fetches).graph
+        return changed([pair for pair in reruns if is_alone(pair)], fetches)
     except GraphError as error:
         raise SourceError(f"{ANOTHER}: its ops cannot run again as in the plan: {error}") from error
 
