@@ -331,6 +331,7 @@ def test_each_op_in_pieces_has_a_loop(tmp_path: Any) -> None:
     plan = memplan.fit(wide_blocks(1), "least", allow=("split",))
     plan.to_json(path)
     assert memplan.read_plan(path).fitting == plan.fitting
+    assert len({*memplan.read_plan(path).changes, *plan.changes}) == len(plan.changes)  # they are hashable
     spec = json.loads(path.read_text())
     spec["fitting"]["changes"][0]["loops"].pop()
     path.write_text(json.dumps(spec))

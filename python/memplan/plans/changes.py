@@ -55,7 +55,7 @@ class Change:
     pieces: int = 0
     kept: int = 0
     again: tuple[str, ...] = ()
-    loops: tuple[Mapping[str, Any], ...] = ()
+    loops: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, hash=False)
 
     @property
     def why(self) -> str:
