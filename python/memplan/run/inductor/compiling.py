@@ -35,6 +35,7 @@ from .compiled import loaded_since, times_loaded
 from .forward_outputs import Outputs, Step
 from .fusing import fuse_less
 from .ordering import in_order
+from .pooling import gathering
 from .rewriting import rewritten
 from .settings import Settings
 
@@ -71,6 +72,7 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
 def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
     step = Step()
+    decompositions = gathering() if isinstance(patches.get("custom_partitioner_fn"), WithinBudget) else None
 
     def inner(graph: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         _install()
@@ -86,7 +88,7 @@ def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
         return code
 
     with _CONFIG.patch(cache_key_tag=tag):
-        return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches)
+        return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches, decompositions=decompositions)
 
 
 def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:

@@ -24,7 +24,18 @@ from ...importers.torch.costs import cost_of
 from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
 from .part_copies import copy_parts
-from .step_load import USUAL, Fusion, hint, in_registers, parts_of, read_by, storages, total_of, written_over
+from .step_load import (
+    USUAL,
+    Fusion,
+    hint,
+    in_registers,
+    is_elementwise,
+    parts_of,
+    read_by,
+    storages,
+    total_of,
+    written_over,
+)
 from .sums import write_sums
 
 _WORK = 300_000_000  # of one search
@@ -106,12 +117,15 @@ class Joint:
         return [node for node in self._nodes.nodes if node in found]
 
     def _of_backward(self) -> set[str]:
-        """Ops that follow gradients, and ops among them that forward does not need."""
+        """Ops that follow gradients, and those that forward does not need: ops among them, and what enlarges."""
         found: set[str] = set()
+        begun = False
         for node in self._nodes.nodes:
             if node.op == "placeholder":
                 continue
-            if node in self._info.tangents_closure or (found and not self._info.is_required_fw(node)):
+            follows = node in self._info.tangents_closure
+            begun |= follows
+            if follows or (not self._info.is_required_fw(node) and (begun or _enlarges(node))):
                 found.add(node.name)
         return found | {node.name for node in self._info.tangents_closure}
 
@@ -161,6 +175,12 @@ def _is_view(node: fx.Node) -> bool:
     """Whether a node shows tensors that it reads; not those of an op that makes several."""
     read = {storage for used in node.all_input_nodes for storage in storages(used)}
     return node.target is not operator.getitem and not _changes(node) and storages(node).keys() <= read
+
+
+def _enlarges(node: fx.Node) -> bool:
+    """Whether an elementwise op makes more bytes than it reads."""
+    read = {storage: size for used in node.all_input_nodes for storage, size in storages(used).items()}
+    return is_elementwise(node) and sum(storages(node).values()) > sum(read.values()) > 0
 
 
 def _draws_random_numbers(node: fx.Node) -> bool:

@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import optimization_hint
 
 from ... import _core
 from ...importers.torch.effects import flat_tensors
+from .pooling import gathers, is_index
 
 _aten = torch.ops.aten
 _ADDED = {  # to their first argument
@@ -22,6 +23,7 @@ _ADDED = {  # to their first argument
 }
 _GATHERS = {_aten.index.Tensor, _aten._unsafe_index.Tensor}
 _SCATTERS = {_aten.index_put.default, _aten._unsafe_index_put.default}
+_LOOPS = {torch.ops.prims._low_memory_max_pool_offsets_to_indices.default}  # besides those that torch lists
 SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
 IN_MEMORY = "inductor_realize_to_strides"  # of a node whose result Inductor writes, and computes in no other loop
 _BY_ROWS = {_aten.amax.default, _aten.amin.default, _aten.sum.dim_IntList, _aten.mean.dim}
@@ -197,19 +199,24 @@ def in_registers(
 ) -> set[fx.Node]:
     """The ops that Inductor fuses into the one that reads them: all of it is elementwise, and no other op reads them.
 
-    Several of its parts may. What is read at computed places may be a part too, and what is concatenated or added at
-    computed places may have parts. What is ``apart`` from a reader is not fused with it. With ``rows``, reductions of
-    rows are like elementwise ops.
+    Several of its parts may. What is read at computed places may be a part too. What is concatenated or added at
+    computed places may have parts, and so may max pooling's backward: its indices. What is ``apart`` from a reader is
+    not fused with it. With ``rows``, reductions of rows are like elementwise ops.
     """
     may = _is_by_rows if rows else is_elementwise
     home: dict[fx.Node, fx.Node] = {}  # of an op: the one that it is part of
+
+    def is_part(node: fx.Node) -> bool:
+        return may(node) or node.target in _GATHERS or gathers(node)
 
     def has_part(user: fx.Node, node: fx.Node) -> bool:
         return (may(user) or is_loop(user) or _is_written_by_parts(user, node)) and not apart(node, user)
 
     for node in reversed(nodes):
         homes = {home.get(user, user) for user in node.users}
-        fused = (may(node) or node.target in _GATHERS) and all(has_part(user, node) for user in node.users)
+        fused = (may(node) or node.target in _GATHERS or gathers(node)) and all(
+            has_part(user, node) for user in node.users
+        )
         if fused and len(homes) == 1:
             [home[node]] = homes
     return {*home}
@@ -225,12 +232,15 @@ def is_loop(node: fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload):
         return False
     # torch's partitioner lists packets of aten alone, and all overloads of each
-    return torch.Tag.pointwise in node.target.tags or node.target._overloadpacket in pointwise_ops()
+    named = node.target in _LOOPS or node.target._overloadpacket in pointwise_ops()
+    return named or torch.Tag.pointwise in node.target.tags
 
 
 def _is_written_by_parts(user: fx.Node, node: fx.Node) -> bool:
-    """Whether an op puts each element of another somewhere, or adds it there."""
-    return user.target == _aten.cat.default or (user.target in _SCATTERS and node is not user.args[0])
+    """Whether an op puts each element of another somewhere, adds it there, or learns from it where to read."""
+    if user.target == _aten.cat.default or is_index(node, user):
+        return True
+    return user.target in _SCATTERS and node is not user.args[0]
 
 
 def _is_by_rows(node: fx.Node) -> bool:
