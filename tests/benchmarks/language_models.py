@@ -25,7 +25,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from paid import allocated, memory
+from paid_steps import allocated, memory
 from reporting import Rows, arguments, mib, report
 
 from memplan.files import write_text

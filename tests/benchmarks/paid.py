@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 from reporting import Rows, arguments, mib, report
-from torch.nn import Module
 
 from memplan.files import write_text
 
@@ -60,7 +59,6 @@ HEAD = (
     "equal",
 )
 FIGURES = ("allocator", "process", "seconds")
-SPLIT_SECONDS = 60.0  # for a plan with ops in pieces
 WARM = 5  # steps before the mark is reset: `planned` serves the fourth
 
 
@@ -198,103 +196,35 @@ def as_shares(values: Iterable[float]) -> str:
 
 def one(name: str, way: str, mode: str) -> dict[str, Any]:
     """The figures of this process."""
-    import torch
-    from paid_networks import NETWORKS
+    import paid_steps
+    from paid_steps import memory
 
-    import memplan
-
-    torch.manual_seed(0)
-    torch.set_num_threads(2)
-    module, batch, loss_of = NETWORKS[name]()
-    module.train(mode != "inference")
-    forward, backend = module, way.removeprefix("planned-")
-    is_plan = way in ("plan.run", "split") or way.startswith("within:")
-    if backend in ("inductor", "memplan"):
-        torch.compile(lambda x: x + 1, backend=backend)(torch.ones(4))  # the compiler's own code is in memory
-        forward = torch.compile(module, backend=backend)
-    held: Callable[[], int] | None = None
-    if mode == "training":
-        optimizer = torch.optim.AdamW(module.parameters())
-        make_states(module, optimizer)
-
-        def step() -> Any:
-            torch.manual_seed(1)  # dropout
-            optimizer.zero_grad()
-            loss = loss_of(forward(**batch), batch)
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-    elif is_plan:
-        network = WithLoss(module, loss_of) if mode == "gradients" else module
-        plan = plan_of(way, network, kwargs=batch, alignment=64, train=mode == "gradients")
-        run: Any = None
-
-        def step() -> Any:
-            nonlocal run
-            run = None
-            torch.manual_seed(1)
-            run = plan.run(kwargs=batch)
-            return run.loss if mode == "gradients" else first_of(run.outputs)
-
-        def viewed() -> Any:  # no copies of results
-            return plan.run(kwargs=batch, views=True)
-
-        held = lambda: plan.peak + behind(plan) + max(allocated(viewed), allocated(step) - emptied(plan))  # noqa: E731
-    elif mode == "gradients":
-
-        def step() -> Any:
-            torch.manual_seed(1)
-            module.zero_grad()
-            loss = loss_of(forward(**batch), batch)
-            loss.backward()
-            return loss.detach()
-    else:
-
-        def step() -> Any:
-            with torch.no_grad():
-                return first_of(forward(**batch))
-
-    if way.startswith("planned"):
-        step = memplan.run.planned(step, quiet=True)
-        held = lambda: step.report().arena_bytes + outside(step.arena)  # noqa: E731
-
+    found = paid_steps.steps_of(name, way, mode)
     ctypes.CDLL(None).malloc_trim(0)
     base = memory()["RssAnon"]
     for _ in range(WARM):
-        step()
+        found.step()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     seconds = []
     for _ in range(3):
         begin = time.perf_counter()
-        result = step()
+        result = found.step()
         seconds.append(time.perf_counter() - begin)
     after = memory()
     process = after["VmHWM"] - after["RssFile"] - base
     if mode == "gradients":
-        found = run.gradients.values() if is_plan else [p.grad for p in module.parameters()]
-        result = result.double() + sum(g.double().sum() for g in {id(g): g for g in found if g is not None}.values())
-    run = found = None
-    module.zero_grad()
-    allocator = held() if held is not None else allocated(step)
+        made = found.run.gradients.values() if found.plan else [p.grad for p in found.module.parameters()]
+        result = result.double() + sum(g.double().sum() for g in {id(g): g for g in made if g is not None}.values())
+    found.run = made = None
+    found.module.zero_grad()
+    allocator = found.held() if found.held is not None else paid_steps.allocated(found.step)
     text = float(result.double().sum()).hex()
     figures = {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
-    if is_plan:
-        step()
-        figures |= {"ops": len(plan.graph.ops), "difference": difference(run, network, batch)}
-        figures["holds"] = str(plan.explain()).partition("\n\n")[0]
+    if found.plan:
+        found.step()
+        figures |= {"ops": len(found.plan.graph.ops), "difference": difference(found.run, found.network, found.batch)}
+        figures["holds"] = str(found.plan.explain()).partition("\n\n")[0]
     return figures
-
-
-def plan_of(way: str, network: Any, **how: Any) -> Any:
-    """The plan of a way that `plan.run` runs."""
-    import memplan
-
-    if way == "plan.run":
-        return memplan.plan(network, **how)
-    how |= {"allow": ("split",), "time_limit": SPLIT_SECONDS}
-    if way == "split":
-        return memplan.fit(network, "least", **how)
-    return memplan.fit(network, int(way.removeprefix("within:")), kernels=True, **how)
 
 
 def difference(run: Any, network: Any, batch: Any) -> float:
@@ -320,74 +250,6 @@ def difference(run: Any, network: Any, batch: Any) -> float:
     pairs = [(a.detach(), b.detach()) for a, b in pairs if isinstance(b, torch.Tensor)]
     largest = max(float(b.abs().max()) for _, b in pairs[-len(run.gradients) :])
     return max(float((a - b).abs().max() / b.abs().max().clamp_min(1e-6 * largest)) for a, b in pairs)
-
-
-def make_states(module: Any, optimizer: Any) -> None:
-    """The states of an optimizer, before any step: weights stay as they are."""
-    import torch
-
-    before = [parameter.detach().clone() for parameter in module.parameters()]
-    for parameter in module.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    with torch.no_grad():
-        for parameter, value in zip(module.parameters(), before, strict=True):
-            parameter.copy_(value)
-            parameter.grad = None
-
-
-class WithLoss(Module):
-    """A network that returns its loss."""
-
-    def __init__(self, network: Any, loss_of: Callable[[Any, Any], Any]) -> None:
-        super().__init__()
-        self.network, self.loss_of = network, loss_of
-
-    def forward(self, **batch: Any) -> Any:
-        return self.loss_of(self.network(**batch), batch)
-
-
-def behind(plan: Any) -> int:
-    """Bytes behind the arena of a plan that kernels have had."""
-    return int(vars(plan)["_bound"].bound._offering._behind)
-
-
-def emptied(plan: Any) -> int:
-    """Bytes of the arena of a plan that are given back before results are copied."""
-    return sum(end - begin for begin, end in vars(plan)["_bound"].bound._emptied)
-
-
-def outside(arena: Any) -> int:
-    """Bytes that live outside of the arena after a step."""
-    return int(arena._library.figures(arena._handle)["outside_bytes"])
-
-
-def first_of(outputs: Any) -> Any:
-    """The first tensor of what a network returns."""
-    from torch.utils._pytree import tree_leaves
-
-    return next(leaf for leaf in tree_leaves(outputs) if hasattr(leaf, "dtype"))
-
-
-def allocated(step: Callable[[], Any]) -> int:
-    """Bytes of torch's allocator that a step holds at most, above those that are held at its beginning."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
-        step()
-    now = most = 0
-    for event in seen.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            now += event.nbytes()
-            most = max(most, now)
-    return most
-
-
-def memory() -> dict[str, int]:
-    """What the process holds, in bytes."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    found = dict(line.split(":", 1) for line in lines)
-    return {key: int(found[key].split()[0]) * 1024 for key in ("VmHWM", "RssAnon", "RssFile")}
 
 
 if __name__ == "__main__":

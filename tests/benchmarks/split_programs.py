@@ -12,8 +12,8 @@ import contextlib
 from typing import Any
 
 import torch
-from paid import WithLoss, allocated
 from paid_networks import NETWORKS
+from paid_steps import WithLoss, allocated
 from reporting import Rows, arguments, mib, report
 from torch.utils import _pytree as pytree
 
