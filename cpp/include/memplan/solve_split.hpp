@@ -35,6 +35,8 @@ struct SplitChange {
   Bytes kept = 0;   // rows that are moved within their buffers
   double cost = 0;
   std::vector<std::string> again;  // ops that make rows again
+
+  friend bool operator==(const SplitChange&, const SplitChange&) = default;
 };
 
 struct FoundSplit {

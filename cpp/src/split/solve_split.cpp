@@ -117,10 +117,11 @@ class SplitSolver {
     std::optional<InfeasibleError> refused;
     const auto consider = [&](auto&& make) {
       try {
-        SplitPlan found = make();
-        const bool lower = !best || (split_.capacity ? found.fitted.added_cost <= best->fitted.added_cost
-                                                     : found.fitted.found.plan.peak <= best->fitted.found.plan.peak);
-        if (lower) best = std::move(found);
+        std::optional<SplitPlan> found = make();
+        if (!found) return;
+        const bool lower = !best || (split_.capacity ? found->fitted.added_cost <= best->fitted.added_cost
+                                                     : found->fitted.found.plan.peak <= best->fitted.found.plan.peak);
+        if (lower) best = std::move(*found);
       } catch (const InfeasibleError& error) {
         refused = error;
       } catch (const EndedError&) {
@@ -128,8 +129,11 @@ class SplitSolver {
       }
     };
     const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
-    if (others_ || reorder || enough)
-      consider([&] { return SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}; });
+    if (others_ || reorder || enough) {
+      consider([&] { return std::optional(SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}); });
+      const bool ended = split_.time_limit && seconds_since(*limits_.start) > kPartAsItIs * *split_.time_limit;
+      if (!ended) fitted_.emplace_back();  // in no pieces, in either order
+    }
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
       const auto consider_pieces = [&] {
         // Rows that are made again mislead the search where none need be.
@@ -180,16 +184,23 @@ class SplitSolver {
     return (split_.capacity ? solve_fit : solve_fit_least)(graph, facts, storage_, options, reorder, planner_);
   }
 
-  SplitPlan in_pieces(bool again, Index most) {
+  // None if these pieces were made to fit before.
+  std::optional<SplitPlan> in_pieces(bool again, Index most) {
     SplitOptions options = split_;
     options.again = again;
     options.max_pieces = most;
+    std::optional<InfeasibleError> refused;
     for (int asked = 1;; ++asked) {
       options.time_limit = left(0.7);
       FoundSplit found = find_split(*graph_, facts_, storage_, options);
       least_load_ = std::min(least_load_, found.load);
       pieces_ = 0;
       for (const SplitChange& change : found.changes) pieces_ = std::max(pieces_, change.pieces);
+      if (std::find(fitted_.begin(), fitted_.end(), found.changes) != fitted_.end()) {
+        if (refused) throw *refused;
+        return std::nullopt;
+      }
+      fitted_.push_back(found.changes);
       try {
         SplitPlan plan{fitted(found.graph, found.facts, false, 1), found.changes, graph_, found.graph, found.pieces};
         plan.fitted.added_cost += found.added_cost;
@@ -198,6 +209,7 @@ class SplitSolver {
       } catch (const InfeasibleError& error) {
         const bool fits = options.capacity && found.load <= *options.capacity && error.plan;
         if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
+        refused = error;
         *options.capacity -= std::min(*options.capacity, std::max<Bytes>(1, error.plan->peak - *split_.capacity));
       }
     }
@@ -215,6 +227,7 @@ class SplitSolver {
     graph_ = std::make_shared<const Graph>(reordered(*graph_, order.ops));
     facts_ = std::move(facts);
     reordered_ = true;
+    std::erase_if(fitted_, [](const std::vector<SplitChange>& changes) { return !changes.empty(); });
   }
 
   std::shared_ptr<const Graph> graph_;
@@ -226,8 +239,9 @@ class SplitSolver {
   const ChosenPlanner& planner_;
   Limits limits_;
   bool reordered_ = false;
-  Bytes least_load_ = kMaxBytes;  // in pieces
-  Index pieces_ = 0;              // of a region, at most, in what was found last
+  std::vector<std::vector<SplitChange>> fitted_;  // what was made to fit, in this order of the ops
+  Bytes least_load_ = kMaxBytes;                  // in pieces
+  Index pieces_ = 0;                              // of a region, at most, in what was found last
 };
 
 // The graph with those loops of its views first that have the most iterations; none if they are so already.
