@@ -87,6 +87,13 @@ struct GraphSpec {
   Layout layout = {};
 };
 
+// The same by index.
+struct GraphParts {
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<Index> outputs;
+};
+
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
@@ -94,6 +101,10 @@ class Graph {
   // producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate listed
   // in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
+  // Throws for the same, but that there must be such indices.
+  explicit Graph(GraphParts parts);
+  // Of parts that are known to be legal, which are not checked. They need no names, and are not found by name.
+  static Graph trusted(GraphParts parts);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
@@ -107,6 +118,8 @@ class Graph {
   Index op_count() const { return static_cast<Index>(ops_.size()); }
   const Tensor& tensor(Index t) const { return tensors_[at(t)]; }
   const Op& op(Index k) const { return ops_[at(k)]; }
+  // Whether tensors and ops have names.
+  bool named() const { return tensors_.empty() || !index_of_.empty(); }
   // Per op; no value if all ops run in every run.
   const std::optional<Branches>& branches() const { return branches_; }
 
@@ -115,6 +128,11 @@ class Graph {
   bool operator==(const Graph& other) const;
 
  private:
+  Graph() = default;
+  void index_tensors();
+  void set_outputs(const std::vector<Index>& listed);
+  void set_branches();
+
   std::vector<Tensor> tensors_;
   std::vector<Op> ops_;
   std::vector<Index> outputs_;

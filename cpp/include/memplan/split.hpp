@@ -87,6 +87,9 @@ struct RegionError : GraphError {
 // several streams, branches or a layout.
 SplitGraph split(const Graph& graph, std::span<const Region> regions);
 
+// The same for who only counts: tensors and ops have no names, shapes, kinds and loops, and the graph is not checked.
+SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions);
+
 // What ops of the split graph cost and do if they run again, by what those of the graph do. A part costs its share of
 // the iterations, but for what it reads whole, as weights, at `byte` a byte; to move rows costs what the bytes that are
 // read and written cost by default.

@@ -22,7 +22,8 @@ void check_tensor(const Tensor& tensor, std::size_t position) {
 
 using OpIndex = std::unordered_map<std::string, Index>;
 
-OpIndex index_ops(const std::vector<OpSpec>& ops) {
+template <class Ref>
+OpIndex index_ops(const std::vector<BasicOp<Ref>>& ops) {
   OpIndex index;
   for (std::size_t k = 0; k < ops.size(); ++k) {
     if (ops[k].name.empty()) throw GraphError("op " + std::to_string(k) + " has an empty name");
@@ -111,32 +112,62 @@ TensorKind tensor_kind(std::string_view name) {
 }
 
 Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)), layout_(std::move(spec.layout)) {
+  index_tensors();
+  const OpIndex op_index = index_ops(spec.ops);
+  ops_.reserve(spec.ops.size());
+  for (OpSpec& op : spec.ops) ops_.push_back(resolve(*this, op_index, std::move(op)));
+  std::vector<Index> listed;
+  for (const std::string& name : spec.outputs) {
+    const auto index = find(name);
+    if (!index) throw GraphError("graph output " + quoted(name) + " is not among the graph's tensors");
+    listed.push_back(*index);
+  }
+  set_outputs(listed);
+  set_branches();
+  check_graph(*this);
+}
+
+Graph::Graph(GraphParts parts) : tensors_(std::move(parts.tensors)), ops_(std::move(parts.ops)) {
+  index_tensors();
+  index_ops(ops_);
+  set_outputs(parts.outputs);
+  set_branches();
+  check_graph(*this);
+}
+
+Graph Graph::trusted(GraphParts parts) {
+  Graph graph;
+  graph.tensors_ = std::move(parts.tensors);
+  graph.ops_ = std::move(parts.ops);
+  graph.set_outputs(parts.outputs);
+  return graph;
+}
+
+void Graph::index_tensors() {
   index_of_.reserve(tensors_.size());
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     check_tensor(tensors_[t], t);
     if (!index_of_.emplace(tensors_[t].name, static_cast<Index>(t)).second)
       throw GraphError("two tensors are named " + quoted(tensors_[t].name) + "; names of tensors must be unique");
   }
-  const OpIndex op_index = index_ops(spec.ops);
-  ops_.reserve(spec.ops.size());
-  for (OpSpec& op : spec.ops) ops_.push_back(resolve(*this, op_index, std::move(op)));
+}
 
-  std::vector<bool> listed(tensors_.size(), false);
+// Those that are listed, in their order, and then all others of that kind.
+void Graph::set_outputs(const std::vector<Index>& listed) {
+  std::vector<bool> is_output(tensors_.size(), false);
   const auto add_output = [&](Index t) {
-    if (listed[at(t)]) return;
-    listed[at(t)] = true;
+    if (is_output[at(t)]) return;
+    is_output[at(t)] = true;
     outputs_.push_back(t);
     TensorKind& kind = tensors_[at(t)].kind;
     if (kind == TensorKind::intermediate) kind = TensorKind::output;
   };
-  for (const std::string& name : spec.outputs) {
-    const auto index = find(name);
-    if (!index) throw GraphError("graph output " + quoted(name) + " is not among the graph's tensors");
-    add_output(*index);
-  }
+  for (const Index t : listed) add_output(t);
   for (Index t = 0; t < tensor_count(); ++t)
     if (tensor(t).kind == TensorKind::output) add_output(t);
+}
 
+void Graph::set_branches() {
   std::vector<std::string> branches;
   for (const Op& op : ops_) {
     if (const std::string wrong = wrong_branch(op.branch); !wrong.empty())
@@ -145,7 +176,6 @@ Graph::Graph(GraphSpec spec) : tensors_(std::move(spec.tensors)), layout_(std::m
   }
   if (std::ranges::any_of(branches, [](const std::string& branch) { return !branch.empty(); }))
     branches_.emplace(std::move(branches));
-  check_graph(*this);
 }
 
 std::optional<Index> Graph::find(std::string_view tensor_name) const {

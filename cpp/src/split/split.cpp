@@ -30,7 +30,8 @@ struct Held {
 // Writes the ops of regions in pieces, and all others as they are.
 class Splitter {
  public:
-  Splitter(const Graph& graph, std::span<const Region> regions) : graph_(graph) {
+  // Without names nothing is checked: it is the graph that comes with names.
+  Splitter(const Graph& graph, std::span<const Region> regions, bool named) : graph_(graph), named_(named) {
     if (!on_one_stream(graph)) throw UnsupportedError("split takes graphs whose ops are on one stream");
     if (graph.branches()) throw UnsupportedError("split does not support branches, which this graph has");
     if (!graph.layout().empty())
@@ -47,8 +48,11 @@ class Splitter {
       }
     }
     tensor_.assign(graph.tensors().size(), kNone);
-    for (const Tensor& tensor : graph.tensors()) names_.insert(tensor.name);
-    for (const Op& op : graph.ops()) op_names_.insert(op.name);
+    last_.assign(graph.ops().size(), kNone);
+    if (named) {
+      for (const Tensor& tensor : graph.tensors()) names_.insert(tensor.name);
+      for (const Op& op : graph.ops()) op_names_.insert(op.name);
+    }
     keep_tensors();
   }
 
@@ -59,8 +63,9 @@ class Splitter {
       else
         add_region(rows_[at(node - graph_.op_count())]);
     }
-    for (const Index t : graph_.outputs()) spec_.outputs.push_back(graph_.tensor(t).name);
-    return {Graph(std::move(spec_)), std::move(pieces_), std::move(tensor_of_), kept_bytes_};
+    for (const Index t : graph_.outputs()) parts_.outputs.push_back(tensor_[at(t)]);
+    Graph graph = named_ ? Graph(std::move(parts_)) : Graph::trusted(std::move(parts_));
+    return {std::move(graph), std::move(pieces_), std::move(tensor_of_), kept_bytes_};
   }
 
  private:
@@ -75,26 +80,62 @@ class Splitter {
           for (const Index t : rows.op(r).outputs) goes[at(t)] = false;
     for (Index t = 0; t < graph_.tensor_count(); ++t) {
       if (goes[at(t)]) continue;
-      tensor_[at(t)] = static_cast<Index>(spec_.tensors.size());
-      add_tensor(graph_.tensor(t), t);
+      tensor_[at(t)] = add_tensor(like(t), t);
     }
   }
 
   void add_whole(Index k) {
-    OpSpec spec = spec_of(graph_, graph_.op(k));
-    rename_after(spec);
-    spec_.ops.push_back(std::move(spec));
+    const Op& op = graph_.op(k);
+    Op whole = like(op);
+    whole.inputs = stay(op.inputs);
+    whole.outputs = stay(op.outputs);
+    whole.workspace = op.workspace;
+    whole.aliases = stay(op.aliases);
+    whole.inplace = stay(op.inplace);
+    whole.overwrites = stay(op.overwrites);
+    whole.stream = op.stream;
+    whole.slices = stay(op.slices);
+    whole.concats = stay(op.concats);
+    whole.after = newest(op.after);
+    whole.cost = op.cost;
+    whole.flops = op.flops;
+    if (named_) {
+      whole.name = op.name;
+      whole.branch = op.branch;
+      whole.loops = op.loops;
+      whole.ordered = op.ordered;
+      whole.reads_first = op.reads_first;
+    }
     Piece piece;
     piece.of = k;
-    pieces_.push_back(std::move(piece));
+    add(std::move(whole), std::move(piece));
+  }
+
+  // Tensors that stay, in the split graph.
+  std::vector<Index> stay(const std::vector<Index>& tensors) const {
+    std::vector<Index> found;
+    found.reserve(tensors.size());
+    for (const Index t : tensors) found.push_back(tensor_[at(t)]);
+    return found;
+  }
+
+  std::vector<View> stay(const std::vector<View>& views) const {
+    std::vector<View> found;
+    found.reserve(views.size());
+    for (const View& view : views) found.push_back({tensor_[at(view.output)], tensor_[at(view.input)], view.offset});
+    return found;
   }
 
   // Whoever runs after an op runs after its last piece.
-  void rename_after(OpSpec& spec) const {
-    for (std::string& name : spec.after) {
-      const auto found = last_name_.find(name);
-      if (found != last_name_.end()) name = found->second;
+  std::vector<Index> newest(const std::vector<Index>& ops) const {
+    std::vector<Index> found;
+    for (const Index k : ops) {
+      if (last_[at(k)] == kNone)
+        throw RegionError("op " + quoted(graph_.op(k).name) +
+                          " cannot be split: one that runs after it is needed first");
+      found.push_back(last_[at(k)]);
     }
+    return found;
   }
 
   void add_region(const RegionRows& rows) {
@@ -126,16 +167,14 @@ class Splitter {
   void add_early(const RegionRows& rows, std::size_t r) {
     const Op& op = rows.op(r);
     for (const EarlyOutput& early : rows.loop(r).early) {
-      OpSpec spec;
-      spec.name = new_name(op_names_, op.name + "/early");
-      spec.type = op.type;
-      spec.recompute = op.recompute;
-      for (const Index i : early.inputs) spec.inputs.push_back(graph_.tensor(op.inputs[at(i)]).name);
-      spec.outputs = {graph_.tensor(op.outputs[at(early.output)]).name};
+      Op made = like(op);
+      if (named_) made.name = new_name(op_names_, op.name + "/early");
+      for (const Index i : early.inputs) made.inputs.push_back(tensor_[at(op.inputs[at(i)])]);
+      made.outputs = {tensor_[at(op.outputs[at(early.output)])]};
       Piece piece = part_of(rows, r, Piece::Does::early, {});
       for (const Index i : early.inputs) piece.reads[at(i)].tensor = tensor_[at(op.inputs[at(i)])];
       piece.writes[at(early.output)].tensor = tensor_[at(op.outputs[at(early.output)])];
-      add(std::move(spec), std::move(piece));
+      add(std::move(made), std::move(piece));
     }
   }
 
@@ -143,9 +182,9 @@ class Splitter {
   void add_view(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
     const RowRange iterations = rows.visits[at(v)].iterations;
-    OpSpec spec = part_spec(op, r);
+    Op part = part_like(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
-    read_inputs(rows, r, iterations, spec, piece);
+    read_inputs(rows, r, iterations, part, piece);
     for (const View& view : op.aliases) {
       const std::size_t o = at(std::find(op.outputs.begin(), op.outputs.end(), view.output) - op.outputs.begin());
       const Index root = rows.root.at(view.output);
@@ -153,53 +192,76 @@ class Splitter {
         throw RegionError("op " + quoted(op.name) + " cannot be split: it views no row in a step");
       const Held& bytes = held_.at(root);
       const Held& base = held_.at(op.inputs[at(rows.loop(r).reads.front().input)]);
-      Tensor tensor = graph_.tensor(view.output);
-      tensor.name = new_name(names_, numbered(tensor.name, r));
-      tensor.kind = TensorKind::intermediate;
-      tensor.bytes = spec_.tensors[at(bytes.tensor)].bytes;
+      Tensor tensor = version_of(view.output, r);
+      tensor.bytes = parts_.tensors[at(bytes.tensor)].bytes;
       tensor.shape.reset();
       Held held{add_tensor(std::move(tensor), view.output), rows.row_of_view(r, base.base), 0, 0, 0};
-      spec.outputs[o] = spec_.tensors[at(held.tensor)].name;
-      spec.aliases.push_back({spec.outputs[o], spec_.tensors[at(bytes.tensor)].name, 0});
-      if (std::find(spec.inputs.begin(), spec.inputs.end(), spec.aliases.back().input) == spec.inputs.end())
-        spec.inputs.push_back(spec.aliases.back().input);
+      part.outputs[o] = held.tensor;
+      part.aliases.push_back({held.tensor, bytes.tensor, 0});
+      read_too(part, bytes.tensor);
       const MadeByRows& made = rows.made.at(view.output);
       piece.writes[o] = {held.tensor, false, made.axes, made.written_at(v), held.base};
       held_[view.output] = held;
     }
-    add(std::move(spec), std::move(piece));
+    add(std::move(part), std::move(piece));
   }
 
   void add_part(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
     const RowRange iterations = rows.visits[at(v)].iterations;
     for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], v);
-    OpSpec spec = part_spec(op, r);
+    Op part = part_like(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
     const double share = static_cast<double>(iterations.size()) / static_cast<double>(rows.loop(r).extent);
-    spec.workspace = static_cast<Bytes>(std::ceil(static_cast<double>(op.workspace) * share));
-    if (op.cost) spec.cost = *op.cost * share;
-    if (op.flops) spec.flops = *op.flops * share;
-    for (const Index k : op.after) spec.after.push_back(graph_.op(k).name);
-    rename_after(spec);
-    read_inputs(rows, r, iterations, spec, piece);
+    part.workspace = static_cast<Bytes>(std::ceil(static_cast<double>(op.workspace) * share));
+    if (op.cost) part.cost = *op.cost * share;
+    if (op.flops) part.flops = *op.flops * share;
+    part.after = newest(op.after);
+    read_inputs(rows, r, iterations, part, piece);
     for (const EarlyOutput& early : rows.loop(r).early)
-      spec.inputs.push_back(graph_.tensor(op.outputs[at(early.output)]).name);
-    for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, spec, piece);
-    for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), spec, piece);
-    may_write_over(rows, r, spec, piece);
-    std::erase(spec.outputs, "");  // what was made early
-    add(std::move(spec), std::move(piece));
+      part.inputs.push_back(tensor_[at(op.outputs[at(early.output)])]);
+    for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, part, piece);
+    for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), part, piece);
+    may_write_over(rows, part, piece);
+    std::erase(part.outputs, kNone);  // what was made early
+    add(std::move(part), std::move(piece));
   }
 
-  OpSpec part_spec(const Op& op, std::size_t r) {
-    OpSpec spec;
-    spec.name = new_name(op_names_, numbered(op.name, r));
-    spec.type = op.type;
-    spec.recompute = op.recompute;
-    spec.outputs.resize(op.outputs.size());
-    last_name_[op.name] = spec.name;
-    return spec;
+  Op part_like(const Op& op, std::size_t r) {
+    Op part = like(op);
+    if (named_) part.name = new_name(op_names_, numbered(op.name, r));
+    part.outputs.assign(op.outputs.size(), kNone);
+    return part;
+  }
+
+  // An op of the same kind, without tensors.
+  Op like(const Op& op) const {
+    Op made;
+    if (named_) made.type = op.type;
+    made.recompute = op.recompute;
+    return made;
+  }
+
+  // A tensor as it is in the graph.
+  Tensor like(Index t) const {
+    const Tensor& tensor = graph_.tensor(t);
+    if (named_) return tensor;
+    Tensor made;
+    made.bytes = tensor.bytes;
+    made.kind = tensor.kind;
+    return made;
+  }
+
+  // A version of it, for what a step writes.
+  Tensor version_of(Index t, std::size_t r) {
+    Tensor tensor = like(t);
+    if (named_) tensor.name = new_name(names_, numbered(tensor.name, r));
+    tensor.kind = TensorKind::intermediate;
+    return tensor;
+  }
+
+  static void read_too(Op& op, Index tensor) {
+    if (std::find(op.inputs.begin(), op.inputs.end(), tensor) == op.inputs.end()) op.inputs.push_back(tensor);
   }
 
   static Piece part_of(const RegionRows& rows, std::size_t r, Piece::Does does, RowRange iterations) {
@@ -213,7 +275,7 @@ class Splitter {
     return piece;
   }
 
-  void read_inputs(const RegionRows& rows, std::size_t r, RowRange iterations, OpSpec& spec, Piece& piece) {
+  void read_inputs(const RegionRows& rows, std::size_t r, RowRange iterations, Op& part, Piece& piece) {
     const Op& op = rows.op(r);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Index t = op.inputs[i];
@@ -223,8 +285,7 @@ class Splitter {
       held.base = found == held_.end() ? 0 : found->second.base;
       held.whole = held.tensor != kNone;
       if (held.tensor == kNone) continue;  // no row of it is read until now, and none is made
-      const std::string& name = spec_.tensors[at(held.tensor)].name;
-      if (std::find(spec.inputs.begin(), spec.inputs.end(), name) == spec.inputs.end()) spec.inputs.push_back(name);
+      read_too(part, held.tensor);
       for (const LoopRead& read : rows.loop(r).reads)
         if (at(read.input) == i) {
           held.whole = false;
@@ -260,27 +321,29 @@ class Splitter {
     Held& held = held_.at(t);
     const RowRange kept{from, made.written_at(v).begin};
     const Bytes bytes = kept.size() * (graph_.tensor(t).bytes / made.rows);
-    OpSpec spec;
+    Op keep;
     Piece piece = part_of(rows, r, Piece::Does::keep, {});
     piece.reads.assign(1, {held.tensor, false, made.axes, kept, held.base});
-    const std::string before = spec_.tensors[at(held.tensor)].name;
-    Tensor tensor = spec_.tensors[at(held.tensor)];
-    tensor.name = new_name(names_, numbered(graph_.tensor(t).name, r) + ":kept");
-    spec.name = new_name(op_names_, tensor.name);
-    spec.type = kKeep;
-    spec.inputs = {before};
-    spec.outputs = {tensor.name};
-    spec.overwrites = {{tensor.name, before, 0}};
-    spec.cost = static_cast<double>(2 * bytes);
+    const Index before = held.tensor;
+    Tensor tensor = parts_.tensors[at(before)];
+    if (named_) {
+      tensor.name = new_name(names_, numbered(graph_.tensor(t).name, r) + ":kept");
+      keep.name = new_name(op_names_, tensor.name);
+      keep.type = kKeep;
+    }
     held.tensor = add_tensor(std::move(tensor), t);
+    keep.inputs = {before};
+    keep.outputs = {held.tensor};
+    keep.overwrites = {{held.tensor, before, 0}};
+    keep.cost = static_cast<double>(2 * bytes);
     held.base = from;
     piece.writes.assign(1, {held.tensor, false, made.axes, kept, held.base});
     kept_bytes_ += bytes;
-    add(std::move(spec), std::move(piece));
+    add(std::move(keep), std::move(piece));
   }
 
   // Writes rows into the buffer of a tensor: a new version of it, which overwrites the one before.
-  void write_rows(const RegionRows& rows, std::size_t r, std::size_t output, Index v, OpSpec& spec, Piece& piece) {
+  void write_rows(const RegionRows& rows, std::size_t r, std::size_t output, Index v, Op& part, Piece& piece) {
     const Index t = rows.op(r).outputs[output];
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
@@ -288,17 +351,15 @@ class Splitter {
     const Tensor& whole = graph_.tensor(t);
     Index now = last ? tensor_[at(t)] : kNone;
     if (!last) {
-      Tensor tensor = whole;
-      tensor.name = new_name(names_, numbered(whole.name, r));
-      tensor.kind = TensorKind::intermediate;
+      Tensor tensor = version_of(t, r);
       if (!made.leaves) {
         tensor.bytes = held.capacity * (whole.bytes / made.rows);
-        replace_axes(*tensor.shape, made.axes, held.capacity);
+        if (named_) replace_axes(*tensor.shape, made.axes, held.capacity);
       }
       now = add_tensor(std::move(tensor), t);
     }
-    overwrite(held.tensor, now, spec);
-    spec.outputs[output] = spec_.tensors[at(now)].name;
+    overwrite(held.tensor, now, part);
+    part.outputs[output] = now;
     held.tensor = now;
     held.end = made.written_at(v).end;
     ++held.version;
@@ -310,32 +371,26 @@ class Splitter {
     shape.erase(shape.begin() + axes.first + 1, shape.begin() + axes.last + 1);
   }
 
-  void write_sum(std::size_t r, const Op& op, std::size_t output, OpSpec& spec, Piece& piece) {
+  void write_sum(std::size_t r, const Op& op, std::size_t output, Op& part, Piece& piece) {
     const Index t = op.outputs[output];
     Index now = tensor_[at(t)];
-    if (number_[r] < of_[r]) {
-      Tensor tensor = graph_.tensor(t);
-      tensor.name = new_name(names_, numbered(tensor.name, r));
-      tensor.kind = TensorKind::intermediate;
-      now = add_tensor(std::move(tensor), t);
-    }
+    if (number_[r] < of_[r]) now = add_tensor(version_of(t, r), t);
     const auto before = sums_.find(t);
-    overwrite(before == sums_.end() ? kNone : before->second, now, spec);
-    spec.outputs[output] = spec_.tensors[at(now)].name;
+    overwrite(before == sums_.end() ? kNone : before->second, now, part);
+    part.outputs[output] = now;
     sums_[t] = now;
     piece.writes[output] = {now, true, {}, {}, 0};
   }
 
-  void overwrite(Index before, Index now, OpSpec& spec) const {
+  static void overwrite(Index before, Index now, Op& part) {
     if (before == kNone) return;
-    const std::string& name = spec_.tensors[at(before)].name;
-    if (std::find(spec.inputs.begin(), spec.inputs.end(), name) == spec.inputs.end()) spec.inputs.push_back(name);
-    spec.overwrites.push_back({spec_.tensors[at(now)].name, name, 0});
+    read_too(part, before);
+    part.overwrites.push_back({now, before, 0});
   }
 
   // A part may be written over a part if both buffers hold these rows alone, in this step alone.
-  void may_write_over(const RegionRows& rows, std::size_t r, OpSpec& spec, const Piece& piece) const {
-    const Op& op = rows.op(r);
+  void may_write_over(const RegionRows& rows, Op& part, const Piece& piece) const {
+    const Op& op = graph_.op(piece.of);
     for (const View& view : op.inplace) {
       if (view.offset != 0) continue;
       const auto in = rows.made.find(view.input), out = rows.made.find(view.output);
@@ -346,7 +401,7 @@ class Splitter {
       const HeldRows &read = piece.reads[i], &written = piece.writes[o];
       const bool same = !read.whole && !written.whole && read.axes == written.axes && read.rows == written.rows &&
                         read.base == written.base && held_.at(view.input).capacity == read.rows.size();
-      if (same) spec.inplace.push_back({spec.outputs[o], spec_.tensors[at(read.tensor)].name, 0});
+      if (same) part.inplace.push_back({part.outputs[o], read.tensor, 0});
     }
   }
 
@@ -360,23 +415,26 @@ class Splitter {
   }
 
   Index add_tensor(Tensor tensor, Index of) {
-    spec_.tensors.push_back(std::move(tensor));
+    parts_.tensors.push_back(std::move(tensor));
     tensor_of_.push_back(of);
-    return static_cast<Index>(spec_.tensors.size()) - 1;
+    return static_cast<Index>(parts_.tensors.size()) - 1;
   }
 
-  void add(OpSpec spec, Piece piece) {
-    spec_.ops.push_back(std::move(spec));
+  void add(Op op, Piece piece) {
+    if (piece.does == Piece::Does::whole || piece.does == Piece::Does::part)
+      last_[at(piece.of)] = static_cast<Index>(parts_.ops.size());
+    parts_.ops.push_back(std::move(op));
     pieces_.push_back(std::move(piece));
   }
 
   const Graph& graph_;
   std::vector<RegionRows> rows_;
-  std::vector<Index> region_of_;                            // per op; kNone for those that run whole
-  std::vector<Index> tensor_;                               // per tensor that stays: in the split graph
-  std::unordered_map<std::string, std::string> last_name_;  // of ops that ran in pieces
+  std::vector<Index> region_of_;  // per op; kNone for those that run whole
+  std::vector<Index> tensor_;     // per tensor that stays: in the split graph
+  std::vector<Index> last_;       // per op: the last op of the split graph that does a part of it; kNone: none yet
+  bool named_;
   std::unordered_set<std::string> names_, op_names_;
-  GraphSpec spec_;
+  GraphParts parts_;
   std::vector<Piece> pieces_;
   std::vector<Index> tensor_of_;
   Bytes kept_bytes_ = 0;
@@ -388,6 +446,10 @@ class Splitter {
 
 }  // namespace
 
-SplitGraph split(const Graph& graph, std::span<const Region> regions) { return Splitter(graph, regions).run(); }
+SplitGraph split(const Graph& graph, std::span<const Region> regions) { return Splitter(graph, regions, true).run(); }
+
+SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions) {
+  return Splitter(graph, regions, false).run();
+}
 
 }  // namespace memplan

@@ -67,8 +67,9 @@ SplitJudge::SplitJudge(const Graph& graph, const StorageOptions& storage, const 
 
 void SplitJudge::give_at_least(std::int64_t work) { work_ = std::max(work_, work); }
 
-SplitJudge::Made SplitJudge::make(const std::vector<Region>& regions) {
-  auto split = std::make_shared<const SplitGraph>(memplan::split(graph_, regions));
+SplitJudge::Made SplitJudge::make(const std::vector<Region>& regions, bool named) {
+  named = named || !storage_.donate.empty();  // which is said by name
+  auto split = std::make_shared<const SplitGraph>((named ? memplan::split : split_unnamed)(graph_, regions));
   Buffers buffers = buffers_of(split->graph, storage_);
   const Index steps = split->graph.op_count();
   work_ -= steps;
@@ -90,7 +91,7 @@ const Judged* SplitJudge::judged(const std::vector<Region>& regions) {
   const auto [known, is_new] = known_.try_emplace(key_of(regions));
   if (is_new) {
     try {
-      known->second = make(regions).judged;
+      known->second = make(regions, false).judged;
     } catch (const RegionError&) {
       work_ -= graph_.op_count();
     }
@@ -99,7 +100,7 @@ const Judged* SplitJudge::judged(const std::vector<Region>& regions) {
 }
 
 SplitState SplitJudge::stated(const std::vector<Region>& regions) {
-  Made made = make(regions);
+  Made made = make(regions, true);
   // Who is alive where the most is needed; only the highest ops are looked at.
   std::vector<std::vector<Index>> at_most(graph_.ops().size());
   for (Index of = 0; of < graph_.op_count(); ++of) {

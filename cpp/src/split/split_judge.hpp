@@ -58,7 +58,7 @@ class SplitJudge {
 
  private:
   struct Made;
-  Made make(const std::vector<Region>& regions);
+  Made make(const std::vector<Region>& regions, bool named);
 
   const Graph& graph_;
   const StorageOptions& storage_;

@@ -35,7 +35,8 @@ std::vector<Index> add_storages(const Graph& graph, const Storages& storages, co
   for (std::size_t s = 0; s < storages.storages.size(); ++s) {
     const Storage& storage = storages.storages[s];
     if (storage.placed(place))
-      buffer_of_storage[s] = columns.add(storage.bytes, lifetimes[s], graph.tensor(storage.root).name);
+      buffer_of_storage[s] =
+          columns.add(storage.bytes, lifetimes[s], graph.named() ? graph.tensor(storage.root).name : std::string());
   }
   return buffer_of_storage;
 }
@@ -46,8 +47,8 @@ std::vector<Index> add_workspaces(const Graph& graph, const OpSteps& steps, cons
   for (Index k = 0; k < graph.op_count(); ++k) {
     const Op& op = graph.op(k);
     if (op.workspace > 0)
-      buffer_of_workspace[at(k)] =
-          columns.add(op.workspace, {steps.begin[at(k)], steps.begin[at(k) + 1], {}}, workspace_name(graph, op));
+      buffer_of_workspace[at(k)] = columns.add(op.workspace, {steps.begin[at(k)], steps.begin[at(k) + 1], {}},
+                                               graph.named() ? workspace_name(graph, op) : std::string());
   }
   return buffer_of_workspace;
 }
@@ -171,7 +172,7 @@ Buffers without_layout(const Graph& graph, const StorageOptions& options, const 
 
   std::vector<Bytes> alignments(columns.size.size(), options.alignment);
   Problem problem(std::move(columns.size), std::move(columns.first), std::move(columns.last), std::move(alignments),
-                  std::move(columns.names));
+                  graph.named() ? std::move(columns.names) : std::vector<std::string>());
   if (!columns.parts.empty()) problem = problem.with_shapes(std::move(columns.parts));
   Buffers buffers{std::move(problem),
                   std::move(buffer_of_tensor),
