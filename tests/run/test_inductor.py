@@ -165,6 +165,14 @@ def test_planner_and_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.plan.offsets % 4096 == 0).all()
 
 
+def test_arenas_that_hold_more_are_not_made() -> None:
+    model, x = net()
+    with torch.no_grad():
+        _, (code,) = run_and_get_code(compiled(model, planner="naive", alignment=4096, split=False), x)
+    assert "arena0" not in code
+    assert not memplan.compiled_plans()
+
+
 def test_options_of_inductor_and_modes() -> None:
     """They go on to Inductor: its own check of numbers is in the code."""
     model, x = net()
