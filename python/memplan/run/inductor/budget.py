@@ -185,18 +185,15 @@ class Cuts:
     def within(self, capacity: int) -> Partition:
         """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
 
-        def fitted(nodes: fx.Graph, info: Any, ways: Sequence[Callable[[Joint], bool]]) -> list[fx.Node]:
-            joint = Joint(nodes, info, self._fusion)
-            try:
-                return joint.within(capacity)
-            except InfeasibleError:
-                for k, changed in enumerate(ways):
-                    if changed(joint):
-                        return fitted(nodes, info, ways[k + 1 :])
-                raise
-
         def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
-            return fitted(nodes, info, (Joint.put_in_order, Joint.copy_parts))
+            changes = iter((Joint.put_in_order, Joint.copy_parts))
+            while True:
+                joint = Joint(nodes, info, self._fusion)
+                try:
+                    return joint.within(capacity)
+                except InfeasibleError:
+                    if not any(change(joint) for change in changes):  # up to the first that changes the graph
+                        raise
 
         return self._made(choose)
 
