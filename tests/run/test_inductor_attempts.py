@@ -8,14 +8,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import attempts  # noqa: E402
+from memplan.run.inductor import attempts, compiling  # noqa: E402
 from memplan.run.inductor.budget import Partition, within  # noqa: E402
 from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.run.inductor.floor import NONE  # noqa: E402
-from memplan.run.inductor.settings import settings_of  # noqa: E402
+from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
+
+KINDS = len(attempts._KINDS)
 
 
 class Known:
@@ -82,7 +85,7 @@ def test_less_is_asked_for_where_kernels_hold_more() -> None:
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     before = times_loaded()
     assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 4000)) == 3400
-    assert asked == [9400, *[4000] * 4, 3400, 3400]  # as it is, in four ways, less, and that with kernels
+    assert asked == [9400, *[4000] * KINDS, 3400, 3400]  # as it is, in all ways, less, and that with kernels
     assert len(loaded_since(before)) == 2
     with pytest.raises(memplan.InfeasibleError, match=r"fits 3.12 KiB .3,200 bytes. as .*; .* holds .* .3,650 bytes."):
         attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 3200))
@@ -106,7 +109,7 @@ def test_what_no_partition_fits_is_tried_once() -> None:
     assert not loaded_since(before)
 
 
-@pytest.mark.parametrize("best", range(4))
+@pytest.mark.parametrize("best", range(KINDS))
 def test_it_goes_on_with_what_holds_less(best: int) -> None:
     """How ops are fused, and whether they count as written over what they read."""
     asked: list[tuple[int, int]] = []
@@ -125,7 +128,7 @@ def test_it_goes_on_with_what_holds_less(best: int) -> None:
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
-    assert asked == [(500, 0), (500, 1), (500, 2), (500, 3), (400, best), (400, best)]
+    assert asked == [*((500, kind) for kind in range(KINDS)), (400, best), (400, best)]
 
 
 def test_what_is_close_goes_on_at_once() -> None:
@@ -168,7 +171,7 @@ def test_where_nothing_is_found_rows_count_as_one_loop(found: bool) -> None:
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     what = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
     assert what == ("others" if found else "rows")
-    assert asked[:6] == [False, False, False, False, False, not found]
+    assert asked[: KINDS + 2] == [*[False] * (KINDS + 1), not found]
 
 
 def test_where_much_room_is_left_more_is_saved() -> None:
@@ -184,7 +187,7 @@ def test_where_much_room_is_left_more_is_saved() -> None:
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500)) == 450
-    assert asked == [1000, *[500] * 4, 400, 450, 475, 450]
+    assert asked == [1000, *[500] * KINDS, 400, 450, 475, 450]
 
 
 def test_only_code_that_runs_gets_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,6 +200,24 @@ def test_only_code_that_runs_gets_kernels(monkeypatch: pytest.MonkeyPatch) -> No
         there["code without kernels"] = attempts  # a module
     assert "code without kernels" not in there
     assert attempts.AsyncCompile().cpp_pybinding([], "") == "a kernel"
+
+
+def test_a_relu_that_is_read_twice_may_be_written() -> None:
+    """Else whoever reads it late reads the product instead, which stays so long."""
+
+    def step(x: Any, w: Any) -> Any:
+        made = torch.relu((x @ w).view(8, 64, 64))
+        return torch.where(made <= 0, 0, (made.view(512, 64) @ w).view(8, 64, 64))
+
+    x, w = torch.randn(512, 64), torch.randn(64, 64)
+    held = []
+    for fusing in (attempts._WRITTEN, attempts._ALL_WRITTEN):
+        module, before = make_fx(step)(x, w), times_loaded()
+        with attempts._without_kernels():
+            compiling._planned(module, (x, w), Settings(serve=False), fusing)
+        [graph] = loaded_since(before)
+        held.append(graph.figures["cpu"]["load"])
+    assert held == [3 * x.nbytes, 2 * x.nbytes]
 
 
 def test_higher_targets_are_tried_where_nothing_fits_the_budget_before_fusing() -> None:

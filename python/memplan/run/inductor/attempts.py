@@ -42,10 +42,12 @@ _FOR_ROOM = 2  # of them
 _CLOSE = 16  # a part of the limit: what is over by less goes on at once, before other kinds are tried
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
+_ALL_WRITTEN: Fusing = {"realize_reads_threshold": 0}  # also if it is computed of one tensor, as the relu of a product
 # how graphs are fused, and what Inductor is taken to do then
 _KINDS: tuple[tuple[Fusing, Fusion], ...] = (
     *((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False))),
     (_WRITTEN, Fusion(writers=False)),
+    *((_ALL_WRITTEN, Fusion()), (_ALL_WRITTEN, Fusion(writers=False))),
 )
 _IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
