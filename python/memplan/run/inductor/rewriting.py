@@ -29,8 +29,8 @@ from .totals import over_totals
 from .unread import letting_go
 
 _DEVICES = ("cpu", "cuda")
-_MORE = 0.0002  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
-_LITTLE = 1 << 13  # bytes: the same, in small graphs
+_MORE = 0.001  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
+_LITTLE = 1 << 14  # bytes: the same, in small graphs
 
 
 def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
