@@ -111,18 +111,24 @@ class Splitter {
     add(std::move(whole), std::move(piece));
   }
 
-  // Tensors that stay, in the split graph.
+  // A tensor that stays, in the split graph.
+  Index stays(Index t) const {
+    if (tensor_[at(t)] == kNone)
+      throw RegionError("tensor " + quoted(graph_.tensor(t).name) + " is read whole, and never is");
+    return tensor_[at(t)];
+  }
+
   std::vector<Index> stay(const std::vector<Index>& tensors) const {
     std::vector<Index> found;
     found.reserve(tensors.size());
-    for (const Index t : tensors) found.push_back(tensor_[at(t)]);
+    for (const Index t : tensors) found.push_back(stays(t));
     return found;
   }
 
   std::vector<View> stay(const std::vector<View>& views) const {
     std::vector<View> found;
     found.reserve(views.size());
-    for (const View& view : views) found.push_back({tensor_[at(view.output)], tensor_[at(view.input)], view.offset});
+    for (const View& view : views) found.push_back({stays(view.output), stays(view.input), view.offset});
     return found;
   }
 
