@@ -196,10 +196,9 @@ def as_shares(values: Iterable[float]) -> str:
 
 def one(name: str, way: str, mode: str) -> dict[str, Any]:
     """The figures of this process."""
-    import paid_steps
-    from paid_steps import memory
+    from paid_steps import allocated, memory, steps_of
 
-    found = paid_steps.steps_of(name, way, mode)
+    found = steps_of(name, way, mode)
     ctypes.CDLL(None).malloc_trim(0)
     base = memory()["RssAnon"]
     for _ in range(WARM):
@@ -217,7 +216,7 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
         result = result.double() + sum(g.double().sum() for g in {id(g): g for g in made if g is not None}.values())
     found.run = made = None
     found.module.zero_grad()
-    allocator = found.held() if found.held is not None else paid_steps.allocated(found.step)
+    allocator = found.held() if found.held is not None else allocated(found.step)
     text = float(result.double().sum()).hex()
     figures = {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
     if found.plan:

@@ -214,9 +214,7 @@ def in_registers(
 
     for node in reversed(nodes):
         homes = {home.get(user, user) for user in node.users}
-        fused = (may(node) or node.target in _GATHERS or gathers(node)) and all(
-            has_part(user, node) for user in node.users
-        )
+        fused = is_part(node) and all(has_part(user, node) for user in node.users)
         if fused and len(homes) == 1:
             [home[node]] = homes
     return {*home}
