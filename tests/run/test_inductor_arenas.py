@@ -123,9 +123,8 @@ ARENA = re.compile(r"(arena\d+)_(\w+) = empty_strided_cpu\(\((\d+), \), \(1, \),
 CUT = re.compile(r"(\w+) = reinterpret_tensor\((arena\d+)_(\w+), \((.*?)\), \((.*?)\), (\d+)\)$")
 TAKEN = re.compile(r"(\w+) = (?:reinterpret_tensor\()?(\w+)\b.*; del (\w+)  # reuse")
 FREED = re.compile(r"del (.*)$")
-KERNEL = re.compile(r"^(_memplan_kernel\d+) = _memplan_Kernel\((.*)\)$", re.MULTILINE)
-OFFERED = re.compile(r"with (\w+)\.offered\((.*)\) as _memplan_call:$")
-PLACED = re.compile(r"(\w+) = _memplan_call\.placed\(\1\)$")
+KERNEL = re.compile(r"^(_memplan_kernel\d+) = _memplan_served\((.*)\)$", re.MULTILINE)
+OFFERED = re.compile(r"(\w+) = (_memplan_kernel\d+)\((.*)\)$")
 UNPACKED = re.compile(r"(\w+) = (\w+\[\d+\])$")
 
 
@@ -142,7 +141,6 @@ class Text:
         self.alive: dict[str, tuple[str, int, int]] = {}  # buffers: arena, begin and end in bytes
         self.cuts = 0
         self.kernels = {name: ast.literal_eval(f"({given})") for name, given in KERNEL.findall(code)}
-        self.offered: list[tuple[str, str, int, int]] = []  # to the call that is read: where in the result, and where
         for line in map(str.strip, body[1].splitlines()):
             self.read(line)
 
@@ -166,17 +164,15 @@ class Text:
             self.place(found[1], found[2], begin, end)
             self.cuts += 1
         elif found := OFFERED.match(line):
-            _, results, free = self.kernels[found[1]]
-            arenas = [arena for arena, _ in re.findall(r"\((arena\d+)_\w+, (1)\)", found[2])]
+            _, results, free = self.kernels[found[2]]
+            arenas = [arena for arena, _ in re.findall(r"(arena\d+)_\w+, (1)\b", found[3])]
             inside = [("".join(f"[{k}]" for k in path), arenas[a], at, size) for path, a, at, size in results if a >= 0]
             scratch = [(f" scratch {at}", arenas[arena], at, size) for arena, at, size in free]
             for name, arena, begin, size in [*inside, *scratch]:
                 self.place(name, arena, begin, begin + size)
             for name, *_ in [*inside, *scratch]:
                 self.alive.pop(name)
-            self.offered = inside
-        elif found := PLACED.match(line):
-            for path, arena, begin, size in self.offered:
+            for path, arena, begin, size in inside:
                 self.alive[found[1] + path] = arena, begin, begin + size
                 self.cuts += 1
         elif (found := UNPACKED.match(line)) or (found := TAKEN.match(line)):

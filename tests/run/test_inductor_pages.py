@@ -10,6 +10,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,16 @@ def library() -> Iterator[CpuLibrary]:
     yield found
     gc.collect()
     assert found.paged()[0] == before
+
+
+@contextmanager
+def paged(library: CpuLibrary) -> Iterator[None]:
+    """This thread wants pages."""
+    library.want_pages(1)
+    try:
+        yield
+    finally:
+        library.want_pages(-1)
 
 
 def alive(library: CpuLibrary) -> int:
@@ -140,7 +151,7 @@ def test_threads_and_forks(library: CpuLibrary) -> None:
         child = os.fork()
         if child == 0:
             same = torch.equal(results[0][0], expected[0][0])
-            with library.pages():
+            with paged(library):
                 torch.empty(SIDE, SIDE)
             del results
             os._exit(0 if same else 1)
@@ -173,7 +184,7 @@ def test_what_torch_frees_by_its_allocator(library: CpuLibrary) -> None:
     """oneDNN's tensors are freed by whichever allocator torch has then, without a word of who made them."""
     assert paging.in_pages(twice) is not twice
     before = alive(library)
-    with library.pages():
+    with paged(library):
         blocked = matrix().to_mkldnn()
     assert alive(library) > before
     assert torch.equal(blocked.to_dense(), matrix())
@@ -205,7 +216,7 @@ def test_what_goes_back_leaves_the_process(library: CpuLibrary) -> None:
 
     size = 2**25 + 12_288
     before = resident()
-    with library.pages():
+    with paged(library):
         first, second = torch.ones(size, dtype=torch.uint8), torch.ones(size, dtype=torch.uint8)
         assert resident() > before + 1.9 * size
         del first
@@ -219,7 +230,7 @@ def test_no_more_is_held_than_was_in_use(library: CpuLibrary) -> None:
     """Random sizes, in random order: bytes stay as they were written, and what is free is bounded."""
     rng, spare = random.Random(0), 2**20
     held: list[Any] = []
-    with library.pages():
+    with paged(library):
         for number in range(3000):
             if held and (len(held) > 12 or rng.random() < 0.5):
                 tensor, value = held.pop(rng.randrange(len(held)))

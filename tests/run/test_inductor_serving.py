@@ -17,12 +17,13 @@ if sys.platform != "linux":
     pytest.skip("kernels are served on Linux only", allow_module_level=True)
 
 from torch._inductor.utils import run_and_get_code  # noqa: E402
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.run.inductor import code as code_of_arenas  # noqa: E402
 from memplan.run.inductor import compiled as compiled_code  # noqa: E402
 from memplan.run.inductor import rewriting, scratch, serving  # noqa: E402
-from memplan.run.inductor.serving import OUTSIDE, Kernel  # noqa: E402
+from memplan.run.inductor.serving import OUTSIDE, kernel_of, served  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 nn, functional = torch.nn, torch.nn.functional
@@ -65,17 +66,38 @@ def equal(one: list[Any], other: list[Any]) -> bool:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[int]]:
+    """Where results of kernels were made, and the bytes that calls had from elsewhere."""
+    seen, elsewhere = Counter[str](), list[int]()
+
+    def served(name: str, results: Any, free: Any) -> Callable[..., Any]:
+        kernel = kernel_of(name, results, free)
+
+        def run(*given: Any, **named: Any) -> Any:
+            found = kernel.run(*given, **named)
+            elsewhere.append(kernel.elsewhere)
+            for path, arena, offset, _ in results:
+                place = given[2 * arena].data_ptr() + offset * given[2 * arena + 1] if arena != OUTSIDE else 0
+                there = (found[path[0]] if path else found).data_ptr() == place
+                seen["outside" if arena == OUTSIDE else "place" if there else "elsewhere"] += 1
+            return found
+
+        return run
+
+    monkeypatch.setattr(serving, "served", served)
+    return seen, elsewhere
+
+
+@pytest.fixture
+def made(watched: tuple[Counter[str], list[int]]) -> Counter[str]:
     """Where results of kernels were made: "place", "outside" as they should, or "elsewhere"."""
-    seen: Counter[str] = Counter()
-    by_memplan = serving.Call._owned
+    return watched[0]
 
-    def owned(call: Any, tensor: Any, arena: int, place: int) -> Any:
-        seen["outside" if arena == OUTSIDE else "place" if tensor.data_ptr() == place else "elsewhere"] += 1
-        return by_memplan(call, tensor, arena, place)
 
-    monkeypatch.setattr(serving.Call, "_owned", owned)
-    return seen
+@pytest.fixture
+def elsewhere(watched: tuple[Counter[str], list[int]]) -> list[int]:
+    """Bytes that each call of a kernel had from elsewhere."""
+    return watched[1]
 
 
 def test_inference(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +105,7 @@ def test_inference(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module, x = net()
     with torch.no_grad():
         expected = compiled(module, "inductor")(x)
-        run = compiled(module, split=False)
+        run = compiled(module, split=False, pages=False)
         results, (code,) = run_and_get_code(run, x)
         made.clear()
         again = run(x)
@@ -92,24 +114,9 @@ def test_inference(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
         run(torch.zeros_like(x))
         assert equal([*expected], [*results])
         assert equal([*expected], [*again])  # what is kept lies in no arena
-    assert code.count(".offered(") == code.count(".placed(") == 4
+    assert len(re.findall(r"= _memplan_kernel\d+\(arena", code)) == 4
     found = memplan.compiled_plans()[-1]
     assert found.load <= found.planned <= found.load + found.plan.peak
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Bytes that each call of a kernel had from elsewhere."""
-    seen: list[int] = []
-    ending = serving.Call.close
-
-    def close(call: Any) -> int:
-        kept = ending(call)
-        seen.append(call.elsewhere)
-        return kept
-
-    monkeypatch.setattr(serving.Call, "close", close)
-    return seen
 
 
 def test_scratch_is_planned(elsewhere: list[int]) -> None:
@@ -117,7 +124,7 @@ def test_scratch_is_planned(elsewhere: list[int]) -> None:
     torch.manual_seed(1)
     x, before = torch.randn(4, 16, 4096), torch.get_rng_state()
     with torch.no_grad():
-        run = compiled(module)
+        run = compiled(module, pages=False)
         result = run(x)
         assert torch.equal(before, torch.get_rng_state())
         elsewhere.clear()
@@ -150,7 +157,7 @@ def test_no_arena_is_too_small_for_scratch(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(rewriting, "_MORE", 0)
     monkeypatch.setattr(rewriting, "_LITTLE", 0)
     module, x = net()
-    gradients(module, compiled(module), x)
+    gradients(module, compiled(module, pages=False), x)
     needed = {block.bytes for block in seen}
     placed = [
         int(size)
@@ -188,7 +195,7 @@ def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_training(made: Counter[str]) -> None:
     module, x = net()
     expected = gradients(module, compiled(module, "inductor"), x)
-    run = compiled(module)
+    run = compiled(module, pages=False)
     for _ in range(3):
         made.clear()
         assert equal(gradients(module, run, x), expected)
@@ -202,7 +209,7 @@ def test_training(made: Counter[str]) -> None:
 def test_sizes_may_change(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "_MORE", 10)  # one arena for all would not be taken
     module = nn.Sequential(*[layer for _ in range(3) for layer in (nn.Conv2d(8, 8, 3, padding=1), nn.Tanh())])
-    run = torch.compile(module, backend="memplan", dynamic=True)
+    run = torch.compile(module, backend="memplan", dynamic=True, options={"pages": False})
     with torch.no_grad():
         for rows in (3, 2, 6):
             x = torch.randn(rows, 8, 16, 16)
@@ -211,9 +218,21 @@ def test_sizes_may_change(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -
     assert made["place"] > 3
 
 
+def test_nothing_is_served_where_that_gains_nothing() -> None:
+    """With pages of its own, what lies outside of arenas costs no fragmentation."""
+    module, x = net()
+    expected = gradients(module, compiled(module, "inductor"), x)
+    run = compiled(module)
+    (results, kept), codes = run_and_get_code(run, x)
+    (results.square().sum() + kept.sum()).backward()
+    assert torch.equal(results, expected[0])
+    assert memplan.compiled_plans()
+    assert not any("_memplan_kernel" in code for code in codes)
+
+
 def test_threads_and_a_planned_step() -> None:
     module, x = net()
-    run = compiled(module)
+    run = compiled(module, pages=False)
     with torch.no_grad():
         batches = [torch.randn_like(x) for _ in range(3)]
         expected = [[y.clone() for y in run(batch)] for batch in batches]
@@ -240,7 +259,7 @@ def test_without_it(way: str, made: Counter[str], monkeypatch: pytest.MonkeyPatc
     module, x = net()
     options = {"serve": False} if way == "option" else {}
     if way == "allocator":
-        monkeypatch.setattr(code_of_arenas, "cpu_if_built", lambda: None)
+        monkeypatch.setattr(code_of_arenas, "can_serve", lambda: False)
     with torch.no_grad():
         expected = compiled(module, "inductor")(x)
         results, (code,) = run_and_get_code(compiled(module, **options), x)
@@ -260,51 +279,59 @@ def arena() -> Any:
 
 
 def test_a_result_in_its_place() -> None:
-    whole, kernel = arena(), Kernel("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    with kernel.offered((whole, 1)) as call:
-        result = torch.full((SIZE,), 2.0)
-        result = call.placed(result)
-    assert result.untyped_storage().data_ptr() == whole.data_ptr()
+    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    result = run(whole, 1, torch.full, (SIZE,), fill_value=2.0)
+    assert result.data_ptr() == whole.data_ptr() + 64
     assert bool((whole[16 : 16 + SIZE] == 2).all())
 
 
+def test_a_result_keeps_its_arena_and_frees_it() -> None:
+    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    result = run(whole, 1, torch.full, (SIZE,), 2.0)
+    seen = StorageWeakRef(whole.untyped_storage())
+    del whole
+    part = result[:4]
+    del result
+    assert not seen.expired()
+    assert bool((part == 2).all())
+    del part
+    assert seen.expired()
+
+
 def test_what_comes_first_is_not_taken_for_the_result_twice() -> None:
-    whole, kernel = arena(), Kernel("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
     places = []
+
+    def kernel() -> Any:
+        result = torch.full((SIZE,), 1.0) + 1
+        places.append(result.data_ptr() - whole.data_ptr())
+        return result
+
     for _ in range(2):
-        with kernel.offered((whole, 1)) as call:
-            first = torch.full((SIZE,), 1.0)
-            result = first + 1
-            places.append(result.data_ptr() - whole.data_ptr())
-            result = call.placed(result)
-            del first
-        assert bool((result == 2).all())
+        assert bool((run(whole, 1, kernel) == 2).all())
     assert places == [1 << 16, 64]
 
 
 def test_results_of_one_size_may_be_made_in_any_order() -> None:
     places = [((0,), 0, 64, 4 * SIZE), ((1,), 0, 64 + 4 * SIZE, 4 * SIZE)]
-    whole, kernel = arena(), Kernel("two", places, SCRATCH)
+    whole, run = arena(), served("two", places, SCRATCH)
+
+    def kernel() -> Any:
+        second, first = torch.full((SIZE,), 2.0), torch.full((SIZE,), 1.0)
+        return first, second
+
     for _ in range(2):
-        with kernel.offered((whole, 1)) as call:
-            second, first = torch.full((SIZE,), 2.0), torch.full((SIZE,), 1.0)
-            pair = (first, second)
-            del first, second
-            pair = call.placed(pair)
+        pair = run(whole, 1, kernel)
         assert [float(tensor.sum()) for tensor in pair] == [SIZE, 2 * SIZE]
         whole[:16].zero_()
     assert [tensor.data_ptr() - whole.data_ptr() for tensor in pair] == [64, 64 + 4 * SIZE]
 
 
 def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
-    whole, kernel = arena(), Kernel("outside", [((0,), OUTSIDE, 0, 4 * SIZE), ((1,), 0, 64, 4)], SCRATCH)
+    whole, run = arena(), served("outside", [((0,), OUTSIDE, 0, 4 * SIZE), ((1,), 0, 64, 4)], SCRATCH)
     kept = []
     for number in range(3):
-        with kernel.offered((whole, 1)) as call:
-            first = torch.full((SIZE,), 1.0)
-            pair = (first + number, torch.zeros(1))
-            del first
-            pair = call.placed(pair)
+        pair = run(whole, 1, lambda number=number: (torch.full((SIZE,), 1.0) + number, torch.zeros(1)))
         kept.append(pair[0])
         whole.zero_()
     assert [float(tensor.sum()) for tensor in kept] == [SIZE * 1.0, SIZE * 2.0, SIZE * 3.0]
@@ -314,10 +341,8 @@ def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
 
 def test_what_nothing_owns_is_handed_on() -> None:
     """A number, an input, and a result that nobody is known to read, made in scratch."""
-    whole, given, kernel = arena(), torch.ones(4), Kernel("mixed", [((0,), 0, 64, 16)], SCRATCH)
-    with kernel.offered((whole, 1)) as call:
-        found = (torch.full((4,), 2.0), 7, given, torch.full((SIZE,), 3.0))
-        found = call.placed(found)
+    whole, given, run = arena(), torch.ones(4), served("mixed", [((0,), 0, 64, 16)], SCRATCH)
+    found = run(whole, 1, lambda: (torch.full((4,), 2.0), 7, given, torch.full((SIZE,), 3.0)))
     whole.zero_()
     assert found[0].data_ptr() == whole.data_ptr() + 64
     assert found[1] == 7
@@ -325,32 +350,60 @@ def test_what_nothing_owns_is_handed_on() -> None:
     assert float(found[3].sum()) == 3 * SIZE
 
 
-def test_a_kernel_that_keeps_memory_is_refused() -> None:
-    whole, kernel, kept = arena(), Kernel("keeper", [((), 0, 64, 4 * SIZE)], SCRATCH), []
+def test_a_result_that_is_the_arena_stays_as_it_is() -> None:
+    whole, run = arena(), served("same", [((), 0, 0, 4 << 18)], [])
+    assert run(whole, 1, whole.view_as, whole).data_ptr() == whole.data_ptr()
+    seen = StorageWeakRef(whole.untyped_storage())
+    del whole
+    assert seen.expired()
 
-    def keep() -> None:
-        with kernel.offered((whole, 1)) as call:
-            kept.append(torch.full((SIZE,), 1.0))
-            call.placed(kept[0])
+
+@pytest.mark.parametrize("keeps", ["the result", "something else"])
+def test_a_kernel_that_keeps_memory_is_refused(keeps: str) -> None:
+    whole, run, kept = arena(), served("keeper", [((), 0, 64, 4 * SIZE)], SCRATCH), []
+
+    def keeper() -> Any:
+        kept.append(torch.full((SIZE,), 1.0))
+        return kept[0][:] if keeps == "the result" else torch.full((4,), 1.0)
 
     with pytest.raises(memplan.UnsupportedError, match=r"keeper keeps memory past its call.*'serve': False"):
-        keep()
+        run(whole, 1, keeper)
     assert torch.ones(SIZE).data_ptr() != kept[0].data_ptr()
 
 
 def test_a_kernel_that_raises_leaves_torch_as_it_was() -> None:
-    whole, kernel = arena(), Kernel("failing", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    with pytest.raises(ZeroDivisionError), kernel.offered((whole, 1)):
-        raise ZeroDivisionError
+    whole, run = arena(), served("failing", [((), 0, 64, 4 * SIZE)], SCRATCH)
+    with pytest.raises(ZeroDivisionError):
+        run(whole, 1, lambda: 1 / 0)
     assert torch.ones(SIZE).data_ptr() != whole.data_ptr() + 64
 
 
 def test_offsets_are_multiplied_with_sizes() -> None:
-    whole, kernel = arena(), Kernel("scaled", [((), 0, 64, 4)], [])
-    with kernel.offered((whole, SIZE)) as call:
-        result = torch.full((SIZE,), 2.0)
-        result = call.placed(result)
-    assert result.data_ptr() == whole.data_ptr() + 64 * SIZE
+    whole, run = arena(), served("scaled", [((), 0, 64, 4)], [])
+    assert run(whole, SIZE, torch.full, (SIZE,), 2.0).data_ptr() == whole.data_ptr() + 64 * SIZE
+
+
+def test_kernels_within_kernels() -> None:
+    whole, inner, outer = (
+        arena(),
+        *(served(name, [((), 0, at, 4 * SIZE)], []) for name, at in (("a", 64), ("b", 1 << 17))),
+    )
+    result = outer(whole, 1, lambda: inner(whole, 1, torch.full, (SIZE,), 2.0) + 1)
+    assert result.data_ptr() == whole.data_ptr() + (1 << 17)
+    assert bool((result == 3).all())
+
+
+def test_what_is_lacking_is_named() -> None:
+    with pytest.raises(TypeError, match="twice: expected arenas with scales, and a kernel"):
+        served("twice", [((), 0, 64, 4 * SIZE)], [])(arena(), 1)
+
+
+def test_code_runs_where_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_calls", lambda: None)
+    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], [(1, 0, 64)])
+    result = run(whole, 1, whole, 1, torch.full, (SIZE,), fill_value=2.0)
+    assert bool((result == 2).all())
+    assert not whole.any()
 
 
 def test_code_that_is_loaded_twice_is_listed_once() -> None:

@@ -18,8 +18,10 @@ SOURCES = Path(__file__).parent / "csrc"
 CPU = SOURCES / "cpu.cpp"
 
 
-def built(source: Path = CPU) -> Path:
+def built(source: Path = CPU, *more: str) -> Path:
     """The shared library of a file in C++, which may include `csrc/`, built unless it was built before.
+
+    The compiler gets these flags besides its own.
 
     It lies where torch keeps extensions that are built on the fly: $TORCH_EXTENSIONS_DIR, or the user's cache.
 
@@ -36,7 +38,7 @@ def built(source: Path = CPU) -> Path:
         raise MissingDependencyError("this needs torch: pip install 'memplan[torch]'") from error
     if sys.platform == "win32":
         raise UnsupportedError("the allocators of memplan.run were not tried on Windows")
-    flags = _flags(Path(torch.__path__[0]), torch.compiled_with_cxx11_abi())
+    flags = [*_flags(Path(torch.__path__[0]), torch.compiled_with_cxx11_abi()), *more]
     compiler = shlex.split(os.environ.get("CXX") or "c++")
     if shutil.which(compiler[0]) is None:
         raise MissingDependencyError(

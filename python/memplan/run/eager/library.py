@@ -27,12 +27,6 @@ _Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _Column = npt.NDArray[np.int64]
 
 
-class _Closed(ctypes.Structure):
-    """As memplan_close gives it."""
-
-    _fields_ = [("kept", ctypes.c_int64), ("elsewhere", ctypes.c_int64)]
-
-
 class BusyError(RuntimeError):
     """A step is recorded or served already."""
 
@@ -153,11 +147,6 @@ class CpuLibrary(Library):
         self._offer.argtypes, self._offer.restype = [ctypes.c_void_p, ctypes.c_char_p], None
         self._offered.argtypes, self._offered.restype = [ctypes.c_void_p], None
         self._number_of.argtypes, self._number_of.restype = [ctypes.c_int64], ctypes.c_int64
-        self._open, self._close = self._c.memplan_open, self._c.memplan_close
-        self._open.argtypes, self._open.restype = [ctypes.c_void_p, ctypes.c_char_p], ctypes.c_int
-        self._close.argtypes, self._close.restype = [], _Closed
-        self._offers = self._c.memplan_offers
-        self._offers.argtypes, self._offers.restype = [ctypes.c_int64], ctypes.c_int
         self._pages = self._c.memplan_pages
         self._pages.argtypes, self._pages.restype = [ctypes.c_int], None
         self._paged = self._c.memplan_paged
@@ -165,17 +154,13 @@ class CpuLibrary(Library):
         self._made = self._c.memplan_made
         self._made.argtypes, self._made.restype = [ctypes.c_void_p], ctypes.c_int64
 
-    @contextmanager
-    def pages(self) -> Iterator[None]:
-        """Whatever is large, and allocated on this thread, has pages of its own: see `csrc/pages.hpp`.
+    def want_pages(self, more: int) -> None:
+        """From 1 until -1, whatever is large, and allocated on this thread, has pages of its own: see `csrc/pages.hpp`.
 
-        The library has to be installed, and to stay so: torch frees some memory by the allocator that it has then.
+        Both may be said several times. The library has to be installed, and to stay so: torch
+        frees some memory by the allocator that it has then.
         """
-        self._pages(1)
-        try:
-            yield
-        finally:
-            self._pages(-1)
+        self._pages(more)
 
     def give_back(self) -> None:
         """Pages that are kept for what comes go back to the system."""
@@ -192,21 +177,9 @@ class CpuLibrary(Library):
         """Begin to offer the call that follows on this thread what a row says, as csrc/cpu.cpp has it: no arenas."""
         self._offer(row.ctypes.data, None)
 
-    def open(self, row: int, arenas: bytes) -> bool:
-        """Into torch's place, and offer what the row at an address says, until `close`; False if another one stays.
-
-        The bytes are an address and a scale of each arena, as 64-bit numbers.
-        """
-        return bool(self._open(row, arenas))
-
-    def offers(self, address: int) -> bool:
-        """Whether an address is one of those that are offered."""
-        return bool(self._offers(address))
-
-    def close(self) -> tuple[int, int]:
-        """End it: how many allocations still hold what was offered, and bytes from elsewhere."""
-        closed = self._close()
-        return closed.kept, closed.elsewhere
+    def addresses(self, *names: str) -> list[int]:
+        """Where functions of the library are, by their names without `memplan_`: for others in C++."""
+        return [ctypes.cast(getattr(self._c, f"memplan_{name}"), ctypes.c_void_p).value or 0 for name in names]
 
     def number_of(self, address: int) -> int:
         """Which allocation of the call gave an address last; -1 if none did."""

@@ -14,9 +14,8 @@ from torch._inductor.virtualized import V
 from ...errors import UnsupportedError
 from ...inductor.wrapper import Call
 from ...plans.usage import free_ranges
-from ..eager.library import cpu_if_built
 from .arenas import Arena
-from .serving import OUTSIDE
+from .serving import OUTSIDE, can_serve
 
 _SERVED = ("aten", "mkldnn")  # operators that keep nothing past their call
 _LEAST = 4096  # bytes of a free range that is worth offering
@@ -25,7 +24,7 @@ _LEAST = 4096  # bytes of a free range that is worth offering
 def served(lines: Sequence[Any], calls: Mapping[int, Call]) -> dict[int, Call]:
     """The calls that may allocate in arenas, by the position of their line; none without the allocator."""
     found = {at: call for at, call in calls.items() if _may_be_served(lines[at].node, call)}
-    return found if found and cpu_if_built() is not None else {}
+    return found if found and can_serve() else {}
 
 
 def _is_within(end: Any, unit: int, scale: Any) -> bool:
@@ -140,13 +139,13 @@ class Code:
         name = self._lines[at].node.get_kernel_name()
         kernel = f"_memplan_kernel{self._kernels}"
         if self._kernels == 0:
-            self._codegen.header.writeline("from memplan.run.inductor.serving import Kernel as _memplan_Kernel")
+            self._codegen.header.writeline("from memplan.run.inductor.serving import served as _memplan_served")
         self._kernels += 1
-        self._codegen.header.writeline(f"{kernel} = _memplan_Kernel({name!r}, {results!r}, {ranges!r})")
+        self._codegen.header.writeline(f"{kernel} = _memplan_served({name!r}, {results!r}, {ranges!r})")
         scales = [self._codegen.codegen_python_sizevar(self._arenas[number].scale) for number in used]
         arenas = [next(iter(self._names[number].values())) for number in used]
-        pairs = ", ".join(f"({arena}, {scale})" for arena, scale in zip(arenas, scales, strict=True))
-        return _Offer(self._lines[at], f"{kernel}.offered({pairs})", bool(results))
+        given = [text for pair in zip(arenas, scales, strict=True) for text in pair]
+        return _Offer(self._lines[at], f"{kernel}({', '.join(given)}, ")
 
     def _free(self, number: int, step: int) -> list[tuple[int, int]]:
         """Ranges of an arena that only scratch uses at a step, as offsets and bytes: the largest."""
@@ -159,18 +158,15 @@ class Code:
 
 
 class _Offer(wrapper.WrapperLine):
-    """The line of a call, within the context in which it is offered memory."""
+    """The line of a call that is made by what offers it memory."""
 
-    def __init__(self, line: Any, context: str, returns: bool) -> None:
-        self._line, self._context, self._returns = line, context, returns
+    def __init__(self, line: Any, begin: str) -> None:
+        self._node, self._begin = line.node, begin
 
     def codegen(self, code: Any) -> None:
-        name = self._line.node.get_name()
-        code.writeline(f"with {self._context} as _memplan_call:")
-        with code.indent():
-            self._line.codegen(code)
-            if self._returns:
-                code.writeline(f"{name} = _memplan_call.placed({name})")
+        node = self._node
+        given = ", ".join([node.get_kernel_name(), *node.codegen_args(), *node.codegen_kwargs()])
+        code.writeline(f"{node.get_name()} = {self._begin}{given})")
 
     def codegen_fx(self, converter: Any) -> Any:
         raise UnsupportedError("fx wrappers call no kernels in arenas")

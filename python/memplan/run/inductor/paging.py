@@ -18,12 +18,15 @@ def in_pages(call: Callable[..., Any]) -> Callable[..., Any]:
     library = _installed()
     if library is None:
         return call
-    wanted = library.pages
+    want = library.want_pages
 
     @functools.wraps(call)
     def called(*args: Any) -> Any:
-        with wanted():
+        want(1)
+        try:
             return call(*args)
+        finally:
+            want(-1)
 
     return called
 

@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from ...errors import UnsupportedError
 from ...inductor.lines import MEMORY, Ledger
-from ...inductor.wrapper import Block
+from ...inductor.wrapper import Block, Call
 from .arenas import Arena, arenas_on, held
 from .code import Code, served
 from .compiled import Loaded, columns
@@ -31,6 +31,7 @@ from .unread import letting_go
 _DEVICES = ("cpu", "cuda")
 _MORE = 0.001  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart
 _LITTLE = 1 << 14  # bytes: the same, in small graphs
+_Way = tuple[set[str], list[Block], dict[int, Call]]  # names of what lies in arenas; all blocks; calls that are served
 
 
 def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch: Callable[[Any, bool], None]) -> bool:
@@ -62,13 +63,18 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     by_line, default = [*by_line, *scratch.default, *before], [*default, *scratch.default, *usual]
     own = [*ledger.blocks, *before]
     in_arenas, outside = [*own, *scratch.served], [*own, *scratch.default]
-    ways = [({*position, *made, *scratch.position}, in_arenas)] if made else []
-    ways += [({*position, *scratch.position}, in_arenas), ({*position}, outside)] if position else []
-    found = [_arenas_of(names, blocks, default, settings) for names, blocks in [*ways, (set[str](), by_line)]]
+    cut: list[_Way] = [(set(position), outside, {})] if position else []
+    offered: list[_Way] = [({*position, *scratch.position}, in_arenas, calls)] if position and scratch.position else []
+    offered += [({*position, *made, *scratch.position}, in_arenas, calls)] if made else []
+    alone: _Way = (set(), by_line, {})
+    # What lies alone costs fragmentation, unless it has pages of its own. Then what costs the least time comes first.
+    ways = [*cut, alone, *offered] if settings.pages else [*reversed(offered), *cut, alone]
+    found = [_arenas_of(names, blocks, default, settings) for names, blocks, _ in ways]
     most = [sum(figures["planned"] for figures in each.values()) for _, each, _ in found]
     enough = (1 + _MORE) * min(most) + _LITTLE
-    arenas, figures, blocks = next(way for way, bytes in zip(found, most, strict=True) if bytes <= enough)
-    cuts = Code(codegen, lines, position | made | scratch.position, calls, arenas).written()
+    best = next(number for number, bytes in enumerate(most) if bytes <= enough)
+    arenas, figures, blocks = found[best]
+    cuts = Code(codegen, lines, position | made | scratch.position, ways[best][2], arenas).written()
     if name.startswith("forward"):
         step.left = left_by(ledger, step.outputs)
     rows = [columns(arena.plan, arena.device, str(arena.scale)) for arena in arenas]

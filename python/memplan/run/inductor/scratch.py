@@ -16,7 +16,7 @@ from torch._inductor.virtualized import V
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...inductor.wrapper import Block, Call
-from .serving import Kernel, Path
+from .serving import ResultPath, can_serve, kernel_of
 
 log = logging.getLogger("memplan.run")
 _ALIGNMENT = 64
@@ -76,10 +76,12 @@ def _sizes(node: Any, call: Call) -> tuple[int, int]:
 
 @functools.lru_cache(_REMEMBERED)
 def _measured(
-    kernel: str, arguments: str, layouts: tuple[_Layout, ...], results: tuple[tuple[Path, int], ...]
+    kernel: str, arguments: str, layouts: tuple[_Layout, ...], results: tuple[tuple[ResultPath, int], ...]
 ) -> tuple[int, int]:
     """The bytes of `Scratch.served` and of `Scratch.default`."""
-    rows, end = list[tuple[Path, int, int, int]](), 0
+    if not can_serve():
+        return 0, 0
+    rows, end = list[tuple[ResultPath, int, int, int]](), 0
     for path, size in results:
         rows.append((path, 0, end, size))
         end += -(-size // _ALIGNMENT) * _ALIGNMENT
@@ -87,20 +89,22 @@ def _measured(
         whole = torch.empty(end, dtype=torch.uint8)
         tensors = {f"_memplan{number}": _zeros(*layout) for number, layout in enumerate(layouts)}
         run: Callable[[], Any] = eval(f"lambda: {kernel}({arguments})", {**_NAMES, **tensors})
-        served = Kernel(kernel, rows, [])
+        served = kernel_of(kernel, rows, [])
         _elsewhere(served, run, whole)  # the first call shows which of its allocations the results are
-        scratch = _side_by_side(
-            lambda size: _elsewhere(served.beside(1, size), run, whole, torch.empty(size, dtype=torch.uint8))
-        )
-        default = _elsewhere(Kernel(kernel, [], []), run, whole)
+
+        def beside(size: int) -> int:
+            free = torch.empty(size, dtype=torch.uint8)
+            return _elsewhere(kernel_of(kernel, rows, [(1, 0, size)], served.numbers), run, whole, free)
+
+        scratch = _side_by_side(beside)
+        default = _elsewhere(kernel_of(kernel, [], []), run)
     return scratch, max(0, default - sum(size for _, size in results))
 
 
-def _elsewhere(kernel: Kernel, run: Callable[[], Any], *arenas: torch.Tensor) -> int:
+def _elsewhere(kernel: Any, run: Callable[[], Any], *arenas: torch.Tensor) -> int:
     """The most bytes that a call holds and that lie in no arena."""
-    with kernel.offered(*((arena, 1) for arena in arenas)) as call:
-        call.placed(run())
-    return call.elsewhere
+    kernel.run(*(given for arena in arenas for given in (arena, 1)), run)
+    return int(kernel.elsewhere)
 
 
 def _side_by_side(elsewhere: Callable[[int], int]) -> int:
