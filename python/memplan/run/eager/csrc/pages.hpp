@@ -2,10 +2,10 @@
 // keep such bytes between what lives, for whoever asks for less.
 //
 //   want(1)           on this thread, until want(-1): it takes new pages
-//   take(size)        whole pages; nullptr if there are none: take them elsewhere. A thread that wants none gets those of
-//                     which at least half were freed here
+//   take(size)        whole pages; nullptr if there are none: take them elsewhere. Threads that want none get some too, as
+//                     long as no more is alive than twice what was at one time: their steps go on between two calls
 //   give(pointer)     back, by any thread; false for what was not taken here
-//   give_back()       what was freed, all of it
+//   give_back()       what was freed, all of it, as if no more had ever been alive than now
 //
 // New pages cost time: the system fills them with zeros. So what is freed is kept, and allocations lie where they need
 // the fewest new pages. All together is never more than what was alive at one time and kSpare: from there on, pages that
@@ -54,14 +54,14 @@ class Pages {
   }
 
   void* take(std::size_t size) {
-    if (size < kLeast || size > kMost || (wanted() == 0 && empty())) return nullptr;
+    if (size < kLeast || size > kMost) return nullptr;
     const std::size_t whole = up(size, page());
     const std::lock_guard guard(lock_);
-    std::optional<Window> window = cheapest(whole);
-    if (wanted() == 0 && (!window || 2 * window->missing > whole)) {
+    if (wanted() == 0 && held_.alive + whole > 2 * held_.most) {
       drop(std::min(held_.kept, whole));  // what is taken elsewhere comes in their place
       return nullptr;
     }
+    std::optional<Window> window = cheapest(whole);
     if (!window) window = reserved(whole);
     if (!window) return nullptr;
     use(*window, whole);
@@ -89,10 +89,11 @@ class Pages {
     return alive_.contains(pointer);
   }
 
-  // What is kept goes back to the system.
+  // What is kept goes back to the system, and what was alive before is forgotten.
   void give_back() {
     const std::lock_guard guard(lock_);
     drop(held_.kept);
+    held_.most = held_.alive;
   }
 
   Held held() {
@@ -127,11 +128,6 @@ class Pages {
   static int& wanted() {
     static thread_local int times = 0;
     return times;
-  }
-
-  bool empty() {
-    const std::lock_guard guard(lock_);
-    return held_.kept == 0;
   }
 
   // Where `size` bytes need the fewest new pages, and among these in the smallest room.
