@@ -406,6 +406,15 @@ def test_code_runs_where_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> N
     assert not whole.any()
 
 
+def test_nothing_is_served_where_the_compiler_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise RuntimeError("the C++ compiler failed")
+
+    monkeypatch.setattr(serving, "built", fail)
+    assert serving._calls.__wrapped__() is None
+    assert serving.can_serve()  # what was built before
+
+
 def test_code_that_is_loaded_twice_is_listed_once() -> None:
     module, x = net()
     with torch.no_grad():

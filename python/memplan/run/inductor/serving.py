@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -21,6 +22,7 @@ Results = Sequence[tuple[ResultPath, int, int, int]]
 Ranges = Sequence[tuple[int, int, int]]
 OUTSIDE = -1  # the arena of a result that lies in none
 
+log = logging.getLogger("memplan.run")
 _CALLS = Path(__file__).parent / "csrc" / "calls.cpp"
 
 
@@ -73,11 +75,20 @@ def _calls() -> Any:
     library, headers = cpu_if_built(), Path(sysconfig.get_path("include"))
     if library is None or not (headers / "Python.h").exists():
         return None
-    loader = ExtensionFileLoader("memplan_calls", str(built(_CALLS, "-isystem", str(headers))))
+    try:
+        module = _loaded(built(_CALLS, "-isystem", str(headers)))
+    except (RuntimeError, ImportError) as error:
+        log.debug("kernels are not served: %s", error)
+        return None
+    functions = library.addresses("open", "close", "offers", "number_of")
+    module.connect(*functions, torch.Tensor, UnsupportedError)
+    return module
+
+
+def _loaded(path: Path) -> Any:
+    loader = ExtensionFileLoader("memplan_calls", str(path))
     spec = spec_from_loader(loader.name, loader)
     assert spec is not None
     module = module_from_spec(spec)
     loader.exec_module(module)
-    functions = library.addresses("open", "close", "offers", "number_of")
-    module.connect(*functions, torch.Tensor, UnsupportedError)
     return module
