@@ -38,7 +38,7 @@ class Pages {
   static constexpr std::size_t kMost = std::size_t{1} << 46;  // there are no more addresses
   static constexpr std::size_t kHuge = mapped::kHuge;         // bytes of a huge page
   static constexpr std::size_t kSegment = 64 * 1024 * 1024;   // addresses that are reserved at once, at least
-  static constexpr std::size_t kSpare = 1024 * 1024;          // lest a small network takes new pages in each step
+  static constexpr std::size_t kSpare = 256 * 1024;           // lest a small network takes new pages in each step
   static constexpr std::size_t kKept = 256 * 1024 * 1024;  // between steps: what goes back is filled anew in the next
 
   struct Held {
