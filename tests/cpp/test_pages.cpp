@@ -136,6 +136,32 @@ void test_what_is_lacking_comes_from_free_ranges() {
   CHECK(std::count(stays, stays + kOne, 7) == kOne);
 }
 
+// A call that needs many bytes side by side, between what it has left there and here.
+void test_more_is_kept_where_pages_move_in_each_call() {
+  if (!can_move()) return;
+  constexpr std::size_t kUnit = 300 * 1024;
+  Pages pages;
+  const auto call = [&] {
+    const Wanted wanted(pages);
+    void* const before = pages.take(8 * kUnit);
+    void* const small = pages.take(4 * kUnit);
+    CHECK(pages.give(before));
+    void* const large = pages.take(16 * kUnit);
+    CHECK(pages.give(small) && pages.give(large));
+  };
+  std::size_t most = 0;
+  for (int number = 0; number < 2 * Pages::kSettled; ++number) {
+    call();
+    const auto [alive, kept, now] = pages.held();
+    most = now;
+    CHECK(alive == 0 && kept <= most + (number < Pages::kSettled ? Pages::kLittle : Pages::kSpare));
+  }
+  CHECK(pages.held().kept > most + Pages::kLittle);
+  pages.give_back();
+  call();
+  CHECK(pages.held().kept <= most + Pages::kLittle);
+}
+
 // Advice is given to parts of a mapping, which makes several of it.
 void test_pages_of_several_mappings_move() {
   if (!can_move()) return;
@@ -195,6 +221,7 @@ int main() {
   test_smaller_ones_lie_in_what_was_kept();
   test_a_thread_that_wants_none_gets_as_much_again();
   test_what_is_lacking_comes_from_free_ranges();
+  test_more_is_kept_where_pages_move_in_each_call();
   test_pages_of_several_mappings_move();
   test_never_more_than_was_alive();
   return check::finish();

@@ -242,7 +242,7 @@ def test_what_goes_back_leaves_the_process(library: CpuLibrary) -> None:
 
 def test_no_more_is_held_than_was_in_use(library: CpuLibrary) -> None:
     """Random sizes, in random order: bytes stay as they were written, and what is free is bounded."""
-    rng, spare = random.Random(0), 2**18
+    rng, spare = random.Random(0), 2**18  # in one call
     held: list[Any] = []
     with paged(library):
         for number in range(3000):

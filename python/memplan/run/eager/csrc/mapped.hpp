@@ -64,6 +64,10 @@ inline bool move(Address from, Address to, std::size_t size) {
 
 inline void depopulate(Address begin, std::size_t size) {
   madvise(reinterpret_cast<void*>(begin), size, MADV_DONTNEED);
+}
+
+// From now on, no huge page comes there.
+inline void unadvise(Address begin, std::size_t size) {
   madvise(reinterpret_cast<void*>(begin), size, MADV_NOHUGEPAGE);
 }
 
@@ -74,6 +78,7 @@ inline Address addresses(std::size_t) { return 0; }
 inline void populate(Address, std::size_t) {}
 inline bool move(Address, Address, std::size_t) { return false; }
 inline void depopulate(Address, std::size_t) {}
+inline void unadvise(Address, std::size_t) {}
 inline void leave(Address, std::size_t) {}
 #endif
 

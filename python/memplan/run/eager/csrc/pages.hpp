@@ -8,9 +8,9 @@
 //   give_back()       what was freed, all of it, as if no more had ever been alive than now
 //
 // New pages cost time: the system fills them with zeros. So what is freed is kept, and allocations lie where they need
-// the fewest new pages. All together is never more than what was alive at one time and kSpare: from there on, pages that
-// are missing come from free ranges. They move, and are not filled again. While no thread wants pages, no more than
-// kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such, and move as such.
+// the fewest new pages. All together is never more than what was alive at one time and kLittle: from there on, pages that
+// are missing come from free ranges. They move, and are not filled again. But a move costs time too: if some still move
+// after kSettled calls, more is kept, up to kSpare. While no thread wants pages, no more than kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such, and move as such.
 //
 // The addresses are those of segments. Each is cut into allocations and free ranges, which have pages or not; neighbours
 // that are alike are one range. Taking looks at all free ranges: O(n), and a few system calls if pages are missing.
@@ -38,7 +38,9 @@ class Pages {
   static constexpr std::size_t kMost = std::size_t{1} << 46;  // there are no more addresses
   static constexpr std::size_t kHuge = mapped::kHuge;         // bytes of a huge page
   static constexpr std::size_t kSegment = 64 * 1024 * 1024;   // addresses that are reserved at once, at least
-  static constexpr std::size_t kSpare = 256 * 1024;           // lest a small network takes new pages in each step
+  static constexpr std::size_t kLittle = 256 * 1024;          // lest a small network takes new pages in each step
+  static constexpr std::size_t kSpare = 1024 * 1024;          // at most, lest pages move in each step
+  static constexpr int kSettled = 6;                          // calls in which as much was alive as ever
   static constexpr std::size_t kKept = 256 * 1024 * 1024;  // between steps: what goes back is filled anew in the next
 
   struct Held {
@@ -50,6 +52,7 @@ class Pages {
     wanted() += more;
     const std::lock_guard guard(lock_);
     wanting_ += more;
+    if (more > 0 && wanting_ == 1) ++calls_;
     if (wanting_ == 0 && held_.kept > kKept) drop(held_.kept - kKept);
   }
 
@@ -94,6 +97,8 @@ class Pages {
     const std::lock_guard guard(lock_);
     drop(held_.kept);
     held_.most = held_.alive;
+    spare_ = kLittle;
+    calls_ = 0;
   }
 
   Held held() {
@@ -197,13 +202,19 @@ class Pages {
     }
     held_.kept -= size - window.missing;
     held_.alive += size;
-    held_.most = std::max(held_.most, held_.alive);
-    if (const std::size_t all = held_.alive + held_.kept, most = held_.most + kSpare; all > most) {
+    if (held_.alive > held_.most) {
+      held_.most = held_.alive;
+      calls_ = 0;
+    }
+    const std::size_t all = held_.alive + held_.kept;
+    if (calls_ >= kSettled && all > held_.most + spare_) spare_ = std::min(kSpare, all - held_.most);
+    if (const std::size_t most = held_.most + spare_; all > most) {
       std::size_t bytes = all - most;
       for (Part& part : lacking) bytes -= std::min(bytes, fill(part, bytes));
       drop(bytes);
     }
-    for (const Part& part : lacking) mapped::populate(part.begin, part.end - part.begin);
+    for (const Part& part : lacking)
+      if (part.begin < part.end) mapped::populate(part.begin, part.end - part.begin);
   }
 
   // Addresses that are filled by huge pages, or by small ones.
@@ -234,8 +245,9 @@ class Pages {
       if (!from) break;
       const std::size_t unit = part.huge ? kHuge : page();
       const std::size_t size = std::min({part.end - part.begin, from->end - from->begin, up(bytes - lost, unit)});
-      if (mapped::move(from->begin, part.begin, size)) part.begin += size;
-      lose(from->begin, from->begin + size);
+      const bool moved = mapped::move(from->begin, part.begin, size);
+      if (moved) part.begin += size;
+      lose(from->begin, from->begin + size, moved);
       lost += size;
     }
     return lost;
@@ -259,20 +271,21 @@ class Pages {
       if (!part) part = largest(false);
       if (!part) return;
       const std::size_t size = std::min(part->end - part->begin, up(bytes, part->huge ? kHuge : page()));
-      lose(part->begin, part->begin + size);
+      lose(part->begin, part->begin + size, false);
       bytes -= std::min(bytes, size);
     }
   }
 
-  // A part of a free range that has pages has them no more.
-  void lose(Begin begin, Begin end) {
+  // A part of a free range that has pages has them no more; they may be `gone` already.
+  void lose(Begin begin, Begin end, bool gone) {
     const auto range = std::prev(free_.upper_bound(begin));
     const auto [first, free] = *range;
     const Begin last = first + free.size;
     free_.erase(range);
     if (first < begin) free_[first] = {begin - first, free.segment, true};
     if (end < last) free_[end] = {last - end, free.segment, true};
-    mapped::depopulate(begin, end - begin);
+    if (!gone) mapped::depopulate(begin, end - begin);
+    mapped::unadvise(begin, end - begin);
     held_.kept -= end - begin;
     add(begin, {end - begin, free.segment, false});
     leave_if_empty(free.segment);
@@ -309,6 +322,8 @@ class Pages {
 
   std::mutex lock_;
   int wanting_ = 0;  // of all threads
+  int calls_ = 0;    // in which one wanted pages, since more was alive than ever
+  std::size_t spare_ = kLittle;
   std::unordered_map<void*, Allocation> alive_;
   Ranges free_;
   std::unordered_map<Begin, std::size_t> segments_;  // their bytes
