@@ -235,8 +235,8 @@ def is_loop(node: fx.Node) -> bool:
 
 
 def _is_written_by_parts(user: fx.Node, node: fx.Node) -> bool:
-    """Whether an op puts each element of another somewhere, adds or reduces it, or learns from it where to read."""
-    if user.target == _aten.cat.default or user.target in _BY_ROWS or is_index(node, user):
+    """Whether an op puts each element of another somewhere, adds it there, or learns from it where to read."""
+    if user.target == _aten.cat.default or is_index(node, user):
         return True
     return user.target in _SCATTERS and node is not user.args[0]
 
