@@ -17,13 +17,12 @@ if sys.platform != "linux":
     pytest.skip("kernels are served on Linux only", allow_module_level=True)
 
 from torch._inductor.utils import run_and_get_code  # noqa: E402
-from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.run.inductor import code as code_of_arenas  # noqa: E402
 from memplan.run.inductor import compiled as compiled_code  # noqa: E402
 from memplan.run.inductor import rewriting, scratch, serving  # noqa: E402
-from memplan.run.inductor.serving import OUTSIDE, kernel_of, served  # noqa: E402
+from memplan.run.inductor.serving import OUTSIDE, kernel_of  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 nn, functional = torch.nn, torch.nn.functional
@@ -187,7 +186,7 @@ def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> Non
     module, x = net()
     monkeypatch.setattr(rewriting, "_LITTLE", 0)
     with torch.no_grad():
-        _, (code,) = run_and_get_code(compiled(module, split=False), x)
+        _, (code,) = run_and_get_code(compiled(module, split=False, pages=False), x)
     assert memplan.compiled_plans() == []
     assert "arena" not in re.sub("_memplan_loaded.*", "", code)
 
@@ -230,6 +229,27 @@ def test_nothing_is_served_where_that_gains_nothing() -> None:
     assert not any("_memplan_kernel" in code for code in codes)
 
 
+def test_kernels_are_served_where_that_gains_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_memplan = rewriting.scratch_of
+
+    def costly(*args: Any) -> Any:
+        found = by_memplan(*args)
+        return replace(found, default=[replace(block, bytes=1 << 24) for block in found.default])
+
+    layers = [layer for _ in range(3) for layer in (nn.Conv1d(16, 16, 3, padding="same"), nn.Tanh())]
+    module, x = nn.Sequential(*layers), torch.randn(4, 16, 4096)
+    with torch.no_grad():
+        expected = compiled(module, "inductor")(x)
+        _, (usual,) = run_and_get_code(compiled(module), x)
+        monkeypatch.setattr(rewriting, "scratch_of", costly)
+        torch._dynamo.reset()
+        with torch._inductor.config.patch(force_disable_caches=True):
+            result, (code,) = run_and_get_code(compiled(module), x)
+    assert torch.equal(result, expected)
+    assert "_memplan_kernel" in code
+    assert "_memplan_kernel" not in usual
+
+
 def test_threads_and_a_planned_step() -> None:
     module, x = net()
     run = compiled(module, pages=False)
@@ -257,7 +277,7 @@ def test_threads_and_a_planned_step() -> None:
 @pytest.mark.parametrize("way", ["option", "allocator"])
 def test_without_it(way: str, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module, x = net()
-    options = {"serve": False} if way == "option" else {}
+    options = {"pages": False, **({"serve": False} if way == "option" else {})}
     if way == "allocator":
         monkeypatch.setattr(code_of_arenas, "can_serve", lambda: False)
     with torch.no_grad():
@@ -266,153 +286,6 @@ def test_without_it(way: str, made: Counter[str], monkeypatch: pytest.MonkeyPatc
     assert equal([*results], [*expected])
     assert "_memplan_kernel" not in code
     assert made["place"] == 0
-
-
-# One call
-
-SIZE = 8192  # floats of a result
-SCRATCH = [(0, 1 << 16, 1 << 18)]
-
-
-def arena() -> Any:
-    return torch.zeros(1 << 18)
-
-
-def test_a_result_in_its_place() -> None:
-    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    result = run(whole, 1, torch.full, (SIZE,), fill_value=2.0)
-    assert result.data_ptr() == whole.data_ptr() + 64
-    assert bool((whole[16 : 16 + SIZE] == 2).all())
-
-
-def test_a_result_keeps_its_arena_and_frees_it() -> None:
-    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    result = run(whole, 1, torch.full, (SIZE,), 2.0)
-    seen = StorageWeakRef(whole.untyped_storage())
-    del whole
-    part = result[:4]
-    del result
-    assert not seen.expired()
-    assert bool((part == 2).all())
-    del part
-    assert seen.expired()
-
-
-def test_what_comes_first_is_not_taken_for_the_result_twice() -> None:
-    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    places = []
-
-    def kernel() -> Any:
-        result = torch.full((SIZE,), 1.0) + 1
-        places.append(result.data_ptr() - whole.data_ptr())
-        return result
-
-    for _ in range(2):
-        assert bool((run(whole, 1, kernel) == 2).all())
-    assert places == [1 << 16, 64]
-
-
-def test_results_of_one_size_may_be_made_in_any_order() -> None:
-    places = [((0,), 0, 64, 4 * SIZE), ((1,), 0, 64 + 4 * SIZE, 4 * SIZE)]
-    whole, run = arena(), served("two", places, SCRATCH)
-
-    def kernel() -> Any:
-        second, first = torch.full((SIZE,), 2.0), torch.full((SIZE,), 1.0)
-        return first, second
-
-    for _ in range(2):
-        pair = run(whole, 1, kernel)
-        assert [float(tensor.sum()) for tensor in pair] == [SIZE, 2 * SIZE]
-        whole[:16].zero_()
-    assert [tensor.data_ptr() - whole.data_ptr() for tensor in pair] == [64, 64 + 4 * SIZE]
-
-
-def test_a_result_of_the_graph_is_not_made_in_scratch() -> None:
-    whole, run = arena(), served("outside", [((0,), OUTSIDE, 0, 4 * SIZE), ((1,), 0, 64, 4)], SCRATCH)
-    kept = []
-    for number in range(3):
-        pair = run(whole, 1, lambda number=number: (torch.full((SIZE,), 1.0) + number, torch.zeros(1)))
-        kept.append(pair[0])
-        whole.zero_()
-    assert [float(tensor.sum()) for tensor in kept] == [SIZE * 1.0, SIZE * 2.0, SIZE * 3.0]
-    inside = range(whole.data_ptr(), whole.data_ptr() + whole.nbytes)
-    assert not any(tensor.data_ptr() in inside for tensor in kept)
-
-
-def test_what_nothing_owns_is_handed_on() -> None:
-    """A number, an input, and a result that nobody is known to read, made in scratch."""
-    whole, given, run = arena(), torch.ones(4), served("mixed", [((0,), 0, 64, 16)], SCRATCH)
-    found = run(whole, 1, lambda: (torch.full((4,), 2.0), 7, given, torch.full((SIZE,), 3.0)))
-    whole.zero_()
-    assert found[0].data_ptr() == whole.data_ptr() + 64
-    assert found[1] == 7
-    assert found[2] is given
-    assert float(found[3].sum()) == 3 * SIZE
-
-
-def test_a_result_that_is_the_arena_stays_as_it_is() -> None:
-    whole, run = arena(), served("same", [((), 0, 0, 4 << 18)], [])
-    assert run(whole, 1, whole.view_as, whole).data_ptr() == whole.data_ptr()
-    seen = StorageWeakRef(whole.untyped_storage())
-    del whole
-    assert seen.expired()
-
-
-@pytest.mark.parametrize("keeps", ["the result", "something else"])
-def test_a_kernel_that_keeps_memory_is_refused(keeps: str) -> None:
-    whole, run, kept = arena(), served("keeper", [((), 0, 64, 4 * SIZE)], SCRATCH), []
-
-    def keeper() -> Any:
-        kept.append(torch.full((SIZE,), 1.0))
-        return kept[0][:] if keeps == "the result" else torch.full((4,), 1.0)
-
-    with pytest.raises(memplan.UnsupportedError, match=r"keeper keeps memory past its call.*'serve': False"):
-        run(whole, 1, keeper)
-    assert torch.ones(SIZE).data_ptr() != kept[0].data_ptr()
-
-
-def test_a_kernel_that_raises_leaves_torch_as_it_was() -> None:
-    whole, run = arena(), served("failing", [((), 0, 64, 4 * SIZE)], SCRATCH)
-    with pytest.raises(ZeroDivisionError):
-        run(whole, 1, lambda: 1 / 0)
-    assert torch.ones(SIZE).data_ptr() != whole.data_ptr() + 64
-
-
-def test_offsets_are_multiplied_with_sizes() -> None:
-    whole, run = arena(), served("scaled", [((), 0, 64, 4)], [])
-    assert run(whole, SIZE, torch.full, (SIZE,), 2.0).data_ptr() == whole.data_ptr() + 64 * SIZE
-
-
-def test_kernels_within_kernels() -> None:
-    whole, inner, outer = (
-        arena(),
-        *(served(name, [((), 0, at, 4 * SIZE)], []) for name, at in (("a", 64), ("b", 1 << 17))),
-    )
-    result = outer(whole, 1, lambda: inner(whole, 1, torch.full, (SIZE,), 2.0) + 1)
-    assert result.data_ptr() == whole.data_ptr() + (1 << 17)
-    assert bool((result == 3).all())
-
-
-def test_what_is_lacking_is_named() -> None:
-    with pytest.raises(TypeError, match="twice: expected arenas with scales, and a kernel"):
-        served("twice", [((), 0, 64, 4 * SIZE)], [])(arena(), 1)
-
-
-def test_code_runs_where_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_calls", lambda: None)
-    whole, run = arena(), served("twice", [((), 0, 64, 4 * SIZE)], [(1, 0, 64)])
-    result = run(whole, 1, whole, 1, torch.full, (SIZE,), fill_value=2.0)
-    assert bool((result == 2).all())
-    assert not whole.any()
-
-
-def test_nothing_is_served_where_the_compiler_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
-        raise RuntimeError("the C++ compiler failed")
-
-    monkeypatch.setattr(serving, "built", fail)
-    assert serving._calls.__wrapped__() is None
-    assert serving.can_serve()  # what was built before
 
 
 def test_code_that_is_loaded_twice_is_listed_once() -> None:

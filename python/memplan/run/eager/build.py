@@ -21,7 +21,7 @@ CPU = SOURCES / "cpu.cpp"
 def built(source: Path = CPU, *more: str) -> Path:
     """The shared library of a file in C++, which may include `csrc/`, built unless it was built before.
 
-    The compiler gets these flags besides its own.
+    ``more`` are flags for the compiler besides those that all files get.
 
     It lies where torch keeps extensions that are built on the fly: $TORCH_EXTENSIONS_DIR, or the user's cache.
 

@@ -157,8 +157,8 @@ class CpuLibrary(Library):
     def want_pages(self, more: int) -> None:
         """From 1 until -1, whatever is large, and allocated on this thread, has pages of its own: see `csrc/pages.hpp`.
 
-        Both may be said several times. The library has to be installed, and to stay so: torch
-        frees some memory by the allocator that it has then.
+        Both may be said several times. The library has to be installed, and to stay so: torch frees some memory by the
+        allocator that it has then.
         """
         self._pages(more)
 

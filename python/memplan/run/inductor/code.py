@@ -21,7 +21,7 @@ _SERVED = ("aten", "mkldnn")  # operators that keep nothing past their call
 _LEAST = 4096  # bytes of a free range that is worth offering
 
 
-def served(lines: Sequence[Any], calls: Mapping[int, Call]) -> dict[int, Call]:
+def servable(lines: Sequence[Any], calls: Mapping[int, Call]) -> dict[int, Call]:
     """The calls that may allocate in arenas, by the position of their line; none without the allocator."""
     found = {at: call for at, call in calls.items() if _may_be_served(lines[at].node, call)}
     return found if found and can_serve() else {}

@@ -19,7 +19,7 @@ from ...errors import UnsupportedError
 from ...inductor.lines import MEMORY, Ledger
 from ...inductor.wrapper import Block, Call
 from .arenas import Arena, arenas_on, held
-from .code import Code, served
+from .code import Code, servable
 from .compiled import Loaded, columns
 from .forward_outputs import Step, given, left_by
 from .holding import holding
@@ -52,7 +52,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
         by_line = _blocks_by_default(codegen, by_torch)
     lines = _without_removed(codegen)
     ledger = Ledger(lines, _hint, finer=True)
-    calls = served(lines, ledger.calls) if settings.serve else {}
+    calls = servable(lines, ledger.calls) if settings.serve else {}
     scratch = scratch_of(lines, calls)
     position = {
         block.name: at for at, block in ledger.allocated.items() if _may_lie_in_arena(lines[at], block, settings)

@@ -179,12 +179,8 @@ MEMPLAN_EXPORT int memplan_open(const std::int64_t* row, const std::int64_t* are
   return there;
 }
 
-struct Closed {
-  std::int64_t kept, elsewhere;
-};
-
 // End it, and give torch's place back: how many allocations it has kept, and the bytes that came from elsewhere at most.
-MEMPLAN_EXPORT Closed memplan_close() {
+MEMPLAN_EXPORT memplan::run::Closed memplan_close() {
   const auto ended = memplan::run::offers().end();
   memplan_uninstall();
   return {ended.kept, ended.elsewhere};

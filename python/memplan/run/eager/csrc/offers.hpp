@@ -48,6 +48,11 @@ struct Made {
   std::int64_t born, died;
 };
 
+// What memplan_close gives: allocations that were kept, and the bytes that came from elsewhere at most.
+struct Closed {
+  std::int64_t kept, elsewhere;
+};
+
 class Offers {
  public:
   static constexpr Bytes kSmall = 4096;  // below, scratch is not worth the search

@@ -10,7 +10,8 @@
 // New pages cost time: the system fills them with zeros. So what is freed is kept, and allocations lie where they need
 // the fewest new pages. All together is never more than what was alive at one time and kLittle: from there on, pages that
 // are missing come from free ranges. They move, and are not filled again. But a move costs time too: if some still move
-// after kSettled calls, more is kept, up to kSpare. While no thread wants pages, no more than kKept is kept. Huge pages cost less for as many bytes: parts of 2 MiB are asked for as such, and move as such.
+// after kSettled calls, more is kept, up to kSpare. While no thread wants pages, no more than kKept is kept. Huge pages
+// cost less for as many bytes: parts of 2 MiB are asked for as such, and move as such.
 //
 // The addresses are those of segments. Each is cut into allocations and free ranges, which have pages or not; neighbours
 // that are alike are one range. Taking looks at all free ranges: O(n), and a few system calls if pages are missing.
@@ -321,9 +322,9 @@ class Pages {
   static bool alike(const Free& a, const Free& b) { return a.segment == b.segment && a.has_pages == b.has_pages; }
 
   std::mutex lock_;
-  int wanting_ = 0;  // of all threads
-  int calls_ = 0;    // in which one wanted pages, since more was alive than ever
-  std::size_t spare_ = kLittle;
+  int wanting_ = 0;              // of all threads
+  int calls_ = 0;                // in which a thread wanted pages, since more was alive than ever
+  std::size_t spare_ = kLittle;  // bytes that are kept besides what was alive at most
   std::unordered_map<void*, Allocation> alive_;
   Ranges free_;
   std::unordered_map<Begin, std::size_t> segments_;  // their bytes

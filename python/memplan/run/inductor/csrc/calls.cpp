@@ -25,16 +25,14 @@
 #include <utility>
 #include <vector>
 
+#include "offers.hpp"
+
 namespace {
 
 namespace py = pybind11;
 using Number = std::int64_t;
 
-constexpr Number kAnyNumber = -1;
-
-struct Closed {
-  Number kept, elsewhere;
-};
+using memplan::run::Closed, memplan::run::kAnyNumber;
 
 // Of the allocator, as `memplan_open` and so on.
 struct Allocator {
@@ -49,7 +47,7 @@ py::handle tensor_type, keeps_memory;  // of Python: what results are, and what 
 
 struct Result {
   std::optional<std::size_t> at;  // in what the kernel returns; none if it is that
-  Number arena, place, bytes;     // the arena is negative if it lies outside of all
+  Number arena, place;            // the arena is negative if it lies outside of all
 };
 
 using Results = std::vector<std::tuple<std::vector<std::size_t>, Number, Number, Number>>;
@@ -63,7 +61,7 @@ class Kernel {
     row_ = {static_cast<Number>(results.size()), static_cast<Number>(scratch.size())};
     for (const auto& [path, arena, place, bytes] : results) {
       const Number number = learns_ ? kAnyNumber : numbers.at(results_.size());
-      results_.push_back({path.empty() ? std::nullopt : std::optional(path.front()), arena, place, bytes});
+      results_.push_back({path.empty() ? std::nullopt : std::optional(path.front()), arena, place});
       row_.insert(row_.end(), {arena, place, bytes, number});
     }
     for (const auto& [arena, place, bytes] : scratch) row_.insert(row_.end(), {arena, place, bytes});
