@@ -214,10 +214,10 @@ def one(name: str, way: str, mode: str) -> dict[str, Any]:
     if mode == "gradients":
         made = found.run.gradients.values() if found.plan else [p.grad for p in found.module.parameters()]
         result = result.double() + sum(g.double().sum() for g in {id(g): g for g in made if g is not None}.values())
-    found.run = made = None
+    text = float(result.double().sum()).hex()
+    found.run = made = result = None  # no step counts what an earlier one has left
     found.module.zero_grad()
     allocator = found.held() if found.held is not None else allocated(found.step)
-    text = float(result.double().sum()).hex()
     figures = {"allocator": allocator, "process": process, "seconds": statistics.median(seconds), "result": text}
     if found.plan:
         found.step()

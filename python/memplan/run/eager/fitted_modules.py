@@ -18,7 +18,7 @@ from ...importers.torch.dry_run import DryRun
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
 from .choosing import Candidate, Way, candidates_of, choose
-from .floor import Floor, floor_of, worst_of
+from .floor import Floor, floor_of, floor_of_code, worst_of
 from .heads import with_heads
 from .reads import ChangedError
 from .rows import Noted
@@ -66,6 +66,13 @@ class Step:
         how["going"] = UpdatesAsYouGo if updates else None
         with with_heads(self.model, self.heads):
             return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
+
+    def forward(self) -> DryRun:
+        """Forward alone, where autograd keeps nothing, without data."""
+        with with_heads(self.model, self.heads):
+            return dry_run_of(
+                self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, train=False, watch=True
+            )
 
     def noted(self) -> Noted:
         """What the step runs: operators, and calls of modules."""
@@ -118,8 +125,21 @@ def fit_modules(
         return least
     within = [one for one in tried if one.after.total <= limit]
     if not within:
-        raise _infeasible(step, limit, least, floor_of(usual, before.kept, updates, heads is not None), ways)
+        floors = (
+            floor_of(usual, before.kept, updates, heads is not None),
+            _floor_of_code(step, usual, before.kept, ways),
+        )
+        floor = max(floors, key=lambda floor: floor.total)
+        raise _infeasible(step, limit, least, floor, ways)
     return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
+
+
+def _floor_of_code(step: Step, usual: DryRun, kept: int, ways: Sequence[Way]) -> Floor:
+    """What the code of forward holds, whatever modules do."""
+    alone = step.forward()
+    called = {call.module for call in alone.calls}
+    apart = {name for way in ways if way.pieces > 1 for name in called - set(way.refused(alone))}
+    return floor_of_code(alone, usual, kept, apart)
 
 
 def _updating(step: Step, must: bool) -> DryRun | None:

@@ -2,13 +2,14 @@
 
 An op needs all that it touches at once, when it runs and when it runs again, unless it runs in pieces. What forward
 returns is held until the step ends, as are gradients, if they are not used as they come. Weights, states and inputs are
-held at all times.
+held at all times. And what forward's own code holds, such as a list of features, it holds whatever autograd keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ...importers.torch.dry_run import UPDATE, DryRun
 from ...printing.units import format_bytes
@@ -51,6 +52,40 @@ def floor_of(found: DryRun, kept: int, going: bool, split: bool = False) -> Floo
     parts = [f"{format_bytes(kept)} of weights, states and inputs"]
     parts += [f"{format_bytes(summed)} of gradients"] if summed else []
     return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others, returned)])}")
+
+
+def floor_of_code(alone: DryRun, found: DryRun, kept: int, apart: Collection[str] = ()) -> Floor:
+    """What the code of forward holds: of a forward that was watched alone, in which autograd keeps nothing.
+
+    Modules of ``apart`` may run in pieces: what such a call makes is whole from its end on if it is returned, and does
+    not count else. The floor is nothing if forward runs other ops than in the step ``found``, as where it makes
+    gradients of logits that are never whole.
+    """
+    if alone.ops != found.ops[: len(alone.ops)]:
+        return Floor(0, "")
+    born: list[int | None] = [*alone.first]
+    free = [False] * len(alone.ops)  # ops within modules that may run in pieces
+    end = -1
+    for call in alone.calls:
+        if call.module in apart and call.first >= end:
+            end = call.last
+            free[call.first : call.last] = [True] * (call.last - call.first)
+            for place, begin in enumerate(alone.first):
+                if call.first <= begin < call.last:
+                    born[place] = call.last - 1 if place in call.returned else None
+    change = [0] * (len(alone.ops) + 1)
+    for place, first in enumerate(born):
+        if first is not None:
+            change[first] += alone.size[place]
+            change[alone.last[place]] -= alone.size[place]
+    load = list(accumulate(change))[:-1]
+    need = [held + (0 if inside else more) for held, inside, more in zip(load, free, alone.workspaces, strict=True)]
+    if not need:
+        return Floor(0, "")
+    worst = max(range(len(need)), key=need.__getitem__)
+    most = [p for p, first in enumerate(born) if first is not None and first <= worst < alone.last[p]]
+    parts = [f"{format_bytes(kept)} of weights, states and inputs", *largest(alone, most)]
+    return Floor(kept + need[worst], f"at {_op(alone, worst)}, the code of forward holds {', '.join(parts)}")
 
 
 def worst_of(found: DryRun, worst: int) -> list[str]:
