@@ -65,6 +65,17 @@ class Fakes:
             self._origin[id(self._made[id(tensor)])] = tensor
         return self._made[id(tensor)]
 
+    def made(self, tensor: Tensor) -> Tensor:
+        """The stand-in of a tensor; itself if it has none."""
+        return self._made.get(id(tensor), tensor)
+
+    def stands_for(self, fake: Tensor, tensor: Tensor) -> None:
+        """A tensor of the mode is the stand-in of another one from now on."""
+        handle = tensor.untyped_storage()
+        self._kept += [tensor, fake, handle]
+        self._made[id(tensor)] = fake
+        self._storages.setdefault(handle._cdata, fake)
+
     @property
     def device(self) -> str:
         """The type of device that the run is on."""

@@ -19,8 +19,9 @@ from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from .failing import place_of, ways_out
-from .fake import Fakes, depends_on_data, describe, explain, tensors_in
+from .fake import Fakes, depends_on_data, describe, explain, map_tensors, tensors_in
 from .inputs import declared, in_spec
+from .known import Known
 from .listening import Listener
 from .optimizers import optimizer_of
 from .private import silenced
@@ -68,6 +69,7 @@ def import_module(
             result = _run_nodes(module, args, kwargs, paths)
         else:
             result = module(*args, **kwargs)
+        result = map_tensors(result, lambda tensor, _: fakes.made(tensor), "result")
         if train:
             loss, gradients = _joint(module, result, graph, leaves)
             if updates is not None:
@@ -110,7 +112,7 @@ def _watched(
     names: Collection[str],
 ) -> Iterator[None]:
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
-    trace = OpTrace(graph, fakes, paths.name)
+    trace = OpTrace(graph, fakes, paths.name, Known(fakes))
     try:
         with unchanged(module), eager(), paths.following(), trace:
             yield

@@ -21,6 +21,7 @@ from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
 from .fake import Fakes
 from .functional import functional
+from .known import Known
 from .late_numbers import late_numbers
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
@@ -32,12 +33,14 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every operator that runs under it, below autograd, in the order in which eager torch runs them.
 
     Tensors that are met in an op and come from outside become constants of the graph. `name` makes an op's name of an
-    operator's short one (`relu`).
+    operator's short one (`relu`). With `known`, code gets the values of tensors that depend on no input.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(self, graph: GraphRecorder, fakes: Fakes, name: Callable[[str], str]) -> None:
+    def __init__(
+        self, graph: GraphRecorder, fakes: Fakes, name: Callable[[str], str], known: Known | None = None
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.failed: tuple[BaseException, str] | None = None  # what an operator raised last, and which one
         self.failed_by_chance: str | None = None  # the op that drew all numbers that it was given
@@ -46,6 +49,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._graph = graph
         self._fakes = fakes
         self._name = name
+        self._known = known
         self._drawn: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # tensors of drawn numbers alone -> op
 
     def __torch_dispatch__(
@@ -59,13 +63,17 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             result = func(*args, **(kwargs or {}))
             self._graph.op(self._name("lift_fresh"), str(func), (), [result])
             self._graph.called(func, (args, kwargs or {}), result)
-            return result
+            return result if self._known is None else self._known.lifted(args[0], result)
+        if self._known is not None and self._known.told(func, args):
+            return self._known.value(func, args, kwargs or {})
         arguments = [self._adopt(value) for value in args]
         named = {key: self._adopt(value) for key, value in (kwargs or {}).items()}
         anew = functional(func, arguments, named) if self._graph.may_renew(func, arguments) else None
         result = self._run(func, arguments, named)
         self._record(func, arguments, named, result, anew)
-        return result
+        if self._known is None:
+            return result
+        return self._known.after(func, (args, kwargs or {}), result, mutated(func, arguments, named))
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
