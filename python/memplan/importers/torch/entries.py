@@ -9,10 +9,9 @@ from typing import Any
 import torch
 
 from ...dtypes import is_known, nbytes
+from .geometry import Geometry
 from .loops import Rows, Written
 from .relations import NOTHING, Offers
-
-Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .effects import flat_tensors
 from .fake import Fakes
+from .geometry import address
 
 _MOST = 1 << 16  # elements of a tensor
 _UNWRITTEN = {"empty", "empty_strided", "new_empty", "empty_like", "new_empty_strided"}  # whose values are by chance
@@ -30,7 +31,7 @@ class Known:
 
     def __contains__(self, tensor: Tensor) -> bool:
         """Whether the values of a tensor are known."""
-        return not self._fakes.owns(tensor) and _address(self._fakes.made(tensor)) in self._real
+        return not self._fakes.owns(tensor) and address(self._fakes.made(tensor)) in self._real
 
     def told(self, func: Any, args: Sequence[Any]) -> bool:
         """Whether a call only tells values that are known."""
@@ -67,10 +68,10 @@ class Known:
 
     def _keep(self, tensor: Tensor, stand_in: Tensor) -> None:
         self._fakes.stands_for(stand_in, tensor)
-        self._real.setdefault(_address(stand_in), tensor)
+        self._real.setdefault(address(stand_in), tensor)
 
     def _forget(self, stand_in: Tensor) -> None:
-        real = self._real.pop(_address(stand_in), None)
+        real = self._real.pop(address(stand_in), None)
         if real is not None:
             real.untyped_storage().resize_(0)  # nobody reads what was there before
 
@@ -84,7 +85,3 @@ def _can_be_known(func: Any, outputs: Sequence[Tensor]) -> bool:
 def _is_small(tensor: Tensor) -> bool:
     whole = not (tensor.is_floating_point() or tensor.is_complex())
     return whole and tensor.device.type == "cpu" and tensor.numel() <= _MOST
-
-
-def _address(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)

@@ -24,12 +24,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from ...errors import SourceError
 from ...inplace_ops import reusable
-from .entries import Geometry, Link, Op, OpLoop, Storage, Value, op_entry, optional_entries, tensor_entry
+from .entries import Link, Op, OpLoop, Storage, Value, op_entry, optional_entries, tensor_entry
+from .geometry import dense_address, distinct, geometry, span, without
 from .listening import Call, Listener
 from .loops import Loop, Rows, shows_again
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike
@@ -87,7 +86,7 @@ class GraphRecorder:
 
         A number is added to a name that is taken. A tensor whose storage is known already changes nothing.
         """
-        if _address(tensor, name) not in self._storages:
+        if dense_address(tensor, name) not in self._storages:
             self._root(tensor, self._tensor_name(name), kind)
         if self.listener is not None:
             self.listener.source(tensor, name, kind, origin)
@@ -100,7 +99,7 @@ class GraphRecorder:
 
     def knows(self, tensor: Tensor) -> bool:
         """Whether the tensor's storage has been seen."""
-        return _address(tensor, "a tensor") in self._storages
+        return dense_address(tensor, "a tensor") in self._storages
 
     def op(
         self,
@@ -131,14 +130,14 @@ class GraphRecorder:
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
         operands, changed = list(inputs), list(mutated)
-        written = {_address(t, f"op '{name}'") for t in changed}
+        written = {dense_address(t, f"op '{name}'") for t in changed}
         op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after), flops=flops)
         self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:
             op.inputs.update(dict.fromkeys(self._read(tensor)))
         given = {id(tensor): self._newest(tensor) for tensor in operands} if loops else {}
-        results = _distinct([*outputs, *changed], f"op '{name}'")
+        results = distinct([*outputs, *changed], f"op '{name}'")
         old = self._forget(operands[0]) if renews else None
         for number, tensor in enumerate(results):
             label = op.name if len(results) == 1 else f"{op.name}.{number}"
@@ -162,12 +161,12 @@ class GraphRecorder:
         """Whether bytes that a call writes to may count as new ones: an op has made all of them, and nothing else."""
         if not self._renewing or not function._schema.is_mutable or not args or not isinstance(args[0], Tensor):
             return False
-        storage = self._storages.get(_address(args[0], "a tensor"))
+        storage = self._storages.get(dense_address(args[0], "a tensor"))
         return storage is not None and storage.root.kind == "intermediate"
 
     def _forget(self, tensor: Tensor) -> Storage:
         """The storage of a tensor, which is to be new to whatever comes."""
-        storage = self._storages.pop(_address(tensor, "a tensor"))
+        storage = self._storages.pop(dense_address(tensor, "a tensor"))
         self._grow(storage)
         self._renewed = storage.root.name
         return storage
@@ -218,7 +217,7 @@ class GraphRecorder:
             self._grow(storage)
         if self.listener is not None:
             self.listener.ended({address: storage.root.name for address, storage in self._storages.items()})
-        outside = self._outside({_address(t, "a tensor") for t in free})
+        outside = self._outside({dense_address(t, "a tensor") for t in free})
         return {
             "tensors": [tensor_entry(value, value in outside) for value in self._values],
             "ops": [
@@ -230,7 +229,7 @@ class GraphRecorder:
 
     def inner_bytes(self, free: Collection[Tensor]) -> int:
         """Bytes of all storages that ops made, save those of `free`: a bound on what a plan of them needs."""
-        outside = {_address(t, "a tensor") for t in free}
+        outside = {dense_address(t, "a tensor") for t in free}
         return sum(
             storage.root.nbytes
             for address, storage in self._storages.items()
@@ -249,7 +248,7 @@ class GraphRecorder:
 
     def mutated(self, tensor: Tensor) -> bool:
         """Whether an op has mutated the tensor's storage."""
-        storage = self._storages.get(_address(tensor, "a tensor"))
+        storage = self._storages.get(dense_address(tensor, "a tensor"))
         return storage is not None and storage.written is not None
 
     def _newest_ops(self) -> range:
@@ -274,22 +273,22 @@ class GraphRecorder:
     def _root(self, tensor: Tensor, name: str, kind: str) -> Value:
         handle = tensor.untyped_storage()
         root = self._value(name, kind, int(handle.nbytes()), tensor)
-        self._storages[handle._cdata] = Storage(handle, root, {_geometry(tensor): root})
+        self._storages[handle._cdata] = Storage(handle, root, {geometry(tensor): root})
         return root
 
     def _newest(self, tensor: Tensor) -> Value:
         storage = self._storage(tensor)
-        return storage.names.get(_geometry(tensor), storage.root)
+        return storage.names.get(geometry(tensor), storage.root)
 
     def _read(self, tensor: Tensor) -> list[Value]:
         """The tensor's name, and the name of a mutation that has changed its bytes since."""
         self.constant(tensor)
         value = self._newest(tensor)
-        written = self._storages[_address(tensor, "a tensor")].written
+        written = self._storages[dense_address(tensor, "a tensor")].written
         return [value, written] if written is not None and written.serial > value.serial else [value]
 
     def _write(self, op: Op, tensor: Tensor, name: str, written: set[int]) -> None:
-        storage = self._storages.get(_address(tensor, f"op '{op.name}'"))
+        storage = self._storages.get(dense_address(tensor, f"op '{op.name}'"))
         if storage is None:
             op.outputs.append(self._root(tensor, name, "intermediate"))
             return
@@ -302,8 +301,8 @@ class GraphRecorder:
         op.outputs.append(view)
         op.inputs.setdefault(storage.root)
         op.alias.append((view, storage.root, int(offset)))
-        storage.names[_geometry(tensor)] = view
-        if _address(tensor, f"op '{op.name}'") in written:
+        storage.names[geometry(tensor)] = view
+        if dense_address(tensor, f"op '{op.name}'") in written:
             storage.written, storage.written_at = view, int(offset)
 
     def _relate(self, op: Op, output: Tensor, operands: list[Tensor]) -> None:
@@ -313,13 +312,13 @@ class GraphRecorder:
             over = reusable(op.type, operands, self._inplace_ops)
             first = len(over) < len(operands)
         meets = self._meets if first else self._crosses
-        for tensor in _distinct(over, op.name):
-            if lie_alike(output, tensor) and not any(meets(tensor, other) for other in _without(operands, tensor)):
+        for tensor in distinct(over, op.name):
+            if lie_alike(output, tensor) and not any(meets(tensor, other) for other in without(operands, tensor)):
                 op.inplace += self._over(op, output, tensor)
         if copy_of is not None:
             op.slices += self._links(op, output, copy_of, 0)
         offset_of = dict(reversed(parts))  # of a tensor that comes twice, the first
-        for tensor in _distinct((part for part, _ in parts), op.name):
+        for tensor in distinct((part for part, _ in parts), op.name):
             op.concats += self._links(op, output, tensor, offset_of[tensor])
 
     def _loop(self, op: Op, loop: Loop, given: Mapping[int, Value]) -> OpLoop | None:
@@ -348,7 +347,7 @@ class GraphRecorder:
         """That an output may be written over an input, by each name that the op reads for just these bytes."""
         links = self._links(op, output, tensor, 0)
         storage = self._storage(tensor)
-        same = storage.written_at == _span(tensor)[0] and storage.written in op.inputs
+        same = storage.written_at == span(tensor)[0] and storage.written in op.inputs
         if links and same and storage.written is not None and storage.written is not links[0].input:
             links += [Link(link.output, storage.written, 0, link.storages) for link in links]
         return links
@@ -367,16 +366,16 @@ class GraphRecorder:
 
     def _crosses(self, tensor: Tensor, other: Tensor) -> bool:
         """Whether an element of `other` may be in the bytes of an element of `tensor` in another place."""
-        return self._meets(tensor, other) and _geometry(tensor) != _geometry(other)
+        return self._meets(tensor, other) and geometry(tensor) != geometry(other)
 
     def _meets(self, tensor: Tensor, other: Tensor) -> bool:
         """Whether two tensors have bytes in common."""
-        (begin, end), (first, last) = _span(tensor), _span(other)
+        (begin, end), (first, last) = span(tensor), span(other)
         return self._storage(tensor) is self._storage(other) and begin < last and first < end
 
     def _order(self, op: Op, operands: list[Tensor], written: set[int]) -> None:
         """Let an op that mutates a storage run after those that have read what it destroys."""
-        for address in dict.fromkeys(_address(tensor, "a tensor") for tensor in operands):
+        for address in dict.fromkeys(dense_address(tensor, "a tensor") for tensor in operands):
             storage = self._storages[address]
             if address in written:
                 op.after.update(dict.fromkeys(storage.readers))
@@ -385,7 +384,7 @@ class GraphRecorder:
                 storage.readers.append(op)
 
     def _storage(self, tensor: Tensor) -> Storage:
-        return self._storages[_address(tensor, "a tensor")]
+        return self._storages[dense_address(tensor, "a tensor")]
 
     def _view_op(self, op: Op) -> Op:
         """An op of its own for views of what `op` has just made: an alias needs an earlier op's output."""
@@ -397,34 +396,3 @@ class GraphRecorder:
     def _grow(storage: Storage) -> None:
         """An `out=` variant may have resized the storage: it counts with the most that it ever had."""
         storage.root.nbytes = max(storage.root.nbytes, int(storage.handle.nbytes()))
-
-
-def _address(tensor: Tensor, what: str) -> int:
-    if tensor.layout != torch.strided:
-        raise SourceError(f"{what}: expected a dense (strided) tensor, got {tensor.layout}")
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _geometry(tensor: Tensor) -> Geometry:
-    lazy = tensor.is_conj() or tensor.is_neg()
-    return int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, lazy
-
-
-def _span(tensor: Tensor) -> tuple[int, int]:
-    """The bytes of its storage that a tensor lies in, from the first to the one after the last."""
-    begin = int(tensor.storage_offset()) * tensor.dtype.itemsize
-    return begin, begin + extent(tensor)
-
-
-def _without(operands: list[Tensor], tensor: Tensor) -> list[Tensor]:
-    """The operands but for the first that is this tensor."""
-    place = next((place for place, operand in enumerate(operands) if operand is tensor), len(operands))
-    return operands[:place] + operands[place + 1 :]
-
-
-def _distinct(tensors: Iterable[Tensor], what: str) -> list[Tensor]:
-    """The tensors without those that show the same bytes in the same way as an earlier one."""
-    first: dict[tuple[int, Geometry], Tensor] = {}
-    for tensor in tensors:
-        first.setdefault((_address(tensor, what), _geometry(tensor)), tensor)
-    return list(first.values())

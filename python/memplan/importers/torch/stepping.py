@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
 from .effects import LIFTS, ONES, ZEROS
+from .geometry import address
 from .late_numbers import LateNumber, is_lost, restored, value_of
 from .recorder import GraphRecorder
 from .trace import ModulePaths
@@ -64,11 +65,6 @@ class StepCalls(TorchFunctionMode):
         self._graph.op(self._paths.name("item"), str(_aten._local_scalar_dense.default), [tensor], ())
         number = LateNumber(_unread, reads=(self._graph.newest_op,))
         return self._graph.number(torch.Tensor.item, ((tensor,), {}), number)
-
-
-def address(tensor: Tensor) -> int:
-    """What tensors of one storage have in common."""
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _unread() -> Any:

@@ -19,10 +19,11 @@ from torch.optim import Optimizer
 
 from ...errors import SourceError
 from .fake import Fakes, describe, explain
+from .geometry import address
 from .late_numbers import Guard, LateNumber, value_of
 from .optimizers import alike, refused, step_of
 from .recorder import GraphRecorder
-from .stepping import Creation, Creations, StepCalls, address
+from .stepping import Creation, Creations, StepCalls
 from .trace import ModulePaths
 
 _ONE_BY_ONE = {"foreach": False, "fused": False}

@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 
 from ....errors import SourceError
+from ....importers.torch.geometry import address
 from .calls import Composed
 
 
@@ -65,9 +66,9 @@ class Inlining:
                 here[node] = self._emit(node.target, *map_arg((node.args, node.kwargs), here.__getitem__))
         results: Sequence[Any] = inner.output_node().args
         [made] = results
-        there = {_storage(node.meta["val"]) for node in inner.find_nodes(op="placeholder")}
+        there = {address(node.meta["val"]) for node in inner.find_nodes(op="placeholder")}
         values = [None if one is None else (here[one], one.meta["val"]) for one in made]
-        return [one and Result(*one, own=_storage(one[1]) not in there) for one in values]
+        return [one and Result(*one, own=address(one[1]) not in there) for one in values]
 
     def _trace(
         self, func: Any, args: Any, kwargs: Any, given: dict[fx.Node, int], tensors: Sequence[Tensor], functional: bool
@@ -84,10 +85,6 @@ class Inlining:
         if traced.graph.find_nodes(op="get_attr"):
             raise SourceError(f"{func} needs a constant")
         return traced
-
-
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _key(value: Any, given: dict[fx.Node, int]) -> Any:

@@ -17,6 +17,7 @@ from .... import _core
 from ....errors import UnsupportedError
 from ....importers.torch.costs import cost_of
 from ....importers.torch.effects import flat_tensors
+from ....importers.torch.geometry import address
 from ....importers.torch.loops import loops_of
 from ....importers.torch.relations import extent
 
@@ -112,7 +113,7 @@ class _Reading:
 
     def _tensor(self, name: str, tensor: Tensor, kind: str = "intermediate") -> str | None:
         """Note a tensor; the name of the root if it shows the bytes of another."""
-        place = _storage(tensor)
+        place = address(tensor)
         root = self._root.setdefault(place, name)
         size = int(tensor.untyped_storage().nbytes()) if root == name else extent(tensor)
         dtype = str(tensor.dtype).removeprefix("torch.")
@@ -146,7 +147,7 @@ class _Reading:
         """Ops that must have run: those that read what this one writes over, and the last that drew random numbers."""
         found: dict[str, None] = {}
         for one in given:
-            place = _storage(one.meta["val"])
+            place = address(one.meta["val"])
             if place in self._changed:
                 found[self._changed[place]] = None
             if changes:
@@ -209,7 +210,3 @@ def rows_of(loop: _core.Loop) -> tuple[dict[int, Any], dict[int, Any]]:
         for k, a, b, step, window, before, per in loop.reads
     }
     return reads, {k: ((a, b), step) for k, a, b, step in loop.writes}
-
-
-def _storage(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
