@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -100,6 +101,19 @@ def test_attention_without_a_mask_keeps_few_heads() -> None:
     assert not any("index" in op.type or "tril" in op.type for op in plan.graph.ops)
 
 
+ARRAY = np.arange(8)
+
+
+def arrays(_: Any, x: Tensor) -> Tensor:
+    return x + torch.as_tensor(ARRAY).add_(1)
+
+
+def test_memory_of_numpy_stays_as_it_is() -> None:
+    before = ARRAY.copy()
+    memplan.plan(Module(arrays), args=(X,))
+    assert (before == ARRAY).all()
+
+
 def by_input(_: Any, x: Tensor) -> Tensor:
     mask = torch.ones(8, dtype=torch.bool)
     mask[2:].logical_and_(x[0, 2:] > 0)
@@ -122,6 +136,14 @@ def drawn(_: Any, x: Tensor) -> Tensor:
     return x.relu() if torch.randint(2, (1,)) else x
 
 
+def drawn_in_place(_: Any, x: Tensor) -> Tensor:
+    return x.relu() if torch.zeros(1, dtype=torch.int64).random_(0, 2) else x
+
+
+def resized(_: Any, x: Tensor) -> Tensor:
+    return x.relu() if torch.zeros(1, dtype=torch.int64).resize_(2).any() else x
+
+
 def unwritten(_: Any, x: Tensor) -> Tensor:
     return x.relu() if torch.empty(1, dtype=torch.int64) else x
 
@@ -135,7 +157,8 @@ def floating(_: Any, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "function", [by_input, by_input_through_a_large_view, as_a_list, drawn, unwritten, large, floating]
+    "function",
+    [by_input, by_input_through_a_large_view, as_a_list, drawn, drawn_in_place, resized, unwritten, large, floating],
 )
 def test_what_depends_on_more_is_not_known(function: Any) -> None:
     with pytest.raises(memplan.SourceError):

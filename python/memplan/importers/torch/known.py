@@ -18,7 +18,8 @@ from .fake import Fakes
 from .geometry import address
 
 _MOST = 1 << 16  # elements of a tensor
-_UNWRITTEN = {"empty", "empty_strided", "new_empty", "empty_like", "new_empty_strided"}  # whose values are by chance
+# What makes elements whose values are by chance
+_UNWRITTEN = {"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
 _TOLD = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}  # what tells a value
 
 
@@ -43,23 +44,23 @@ class Known:
             return func(*args, **kwargs)
 
     def lifted(self, tensor: Tensor, stand_in: Tensor) -> Tensor:
-        """What the caller gets of data that it has just made."""
-        if self._fakes.owns(tensor) or not _is_small(stand_in):
+        """What the caller gets of data that it has just made, unless the data are in memory of others, as of numpy."""
+        if self._fakes.owns(tensor) or not _is_small(stand_in) or not tensor.untyped_storage().resizable():
             return stand_in
         self._keep(tensor, stand_in)
         return tensor
 
     def after(self, func: Any, call: tuple[Any, Any], made: Any, written: Sequence[Tensor]) -> Any:
         """What the caller gets of a call: what was made, or real tensors for it. `written` are stand-ins."""
-        given = list(flat_tensors([*call]))
+        certain = not _is_by_chance(func) and all(tensor in self for tensor in flat_tensors([*call]))
         if written:
-            if not all(tensor in self for tensor in given):
-                for tensor in written:
-                    self._forget(tensor)
-                return made
-            return self.value(func, *call)
+            if certain:
+                return self.value(func, *call)
+            for tensor in written:
+                self._forget(tensor)
+            return made
         outputs = list(flat_tensors(made))
-        if not outputs or not all(tensor in self for tensor in given) or not _can_be_known(func, outputs):
+        if not certain or not outputs or not all(map(_is_small, outputs)):
             return made
         real = self.value(func, *call)
         for tensor, stand_in in zip(flat_tensors(real), outputs, strict=True):
@@ -76,10 +77,8 @@ class Known:
             real.untyped_storage().resize_(0)  # nobody reads what was there before
 
 
-def _can_be_known(func: Any, outputs: Sequence[Tensor]) -> bool:
-    if torch.Tag.nondeterministic_seeded in func.tags or func._schema.name.partition("::")[2] in _UNWRITTEN:
-        return False
-    return all(map(_is_small, outputs))
+def _is_by_chance(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags or func._schema.name.partition("::")[2] in _UNWRITTEN
 
 
 def _is_small(tensor: Tensor) -> bool:
