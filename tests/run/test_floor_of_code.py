@@ -94,6 +94,20 @@ def test_a_forward_of_other_ops_is_no_floor() -> None:
     assert error.lower_bound < kept + 50 * BYTES
 
 
+class Trained(Other):
+    """Runs only where autograd keeps what it needs."""
+
+    def forward(self, x: Any) -> Any:
+        if not torch.is_grad_enabled():
+            raise ValueError("it is only trained")
+        return super().forward(x)
+
+
+def test_a_forward_that_only_trains_has_a_floor_of_ops() -> None:
+    error, kept = refused(Trained())
+    assert error.lower_bound > kept
+
+
 def test_logits_that_are_never_whole_do_not_count() -> None:
     rows = 1024
     error, kept = refused(Words(), rows=rows)

@@ -136,7 +136,10 @@ def fit_modules(
 
 def _floor_of_code(step: Step, usual: DryRun, kept: int, ways: Sequence[Way]) -> Floor:
     """What the code of forward holds, whatever modules do."""
-    alone = step.forward()
+    try:
+        alone = step.forward()
+    except SourceError:  # it runs only where autograd keeps what it needs
+        return Floor(0, "")
     called = {call.module for call in alone.calls}
     apart = {name for way in ways if way.pieces > 1 for name in called - set(way.refused(alone))}
     return floor_of_code(alone, usual, kept, apart)
