@@ -72,12 +72,13 @@ class Save:
 
 @dataclass
 class Call:
-    """A call of a module: its name, its ops [first, last), and the storages that it returns."""
+    """A call of a module: its name, its ops [first, last), the storages that it returns, and how much of each."""
 
     module: str
     first: int
     last: int = -1
     returned: frozenset[int] = frozenset()
+    shown: dict[int, int] = field(default_factory=dict)  # bytes of the elements of what it returns, by storage
 
 
 def dry_run(
@@ -222,8 +223,11 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def finish(part: torch.nn.Module, _: Any, result: Any) -> None:
             if id(part) in names and self.phase == FORWARD:
                 call = open_calls.pop()
-                places = [self._place.get(id(t.untyped_storage())) for _, t in tensors_in(result)]
-                call.last, call.returned = len(found.ops), frozenset(p for p in places if p is not None)
+                for _, tensor in tensors_in(result):
+                    place = self._place.get(id(tensor.untyped_storage()))
+                    if place is not None:
+                        call.shown[place] = max(call.shown.get(place, 0), tensor.nbytes)
+                call.last, call.returned = len(found.ops), frozenset(call.shown)
 
         def pack(tensor: Tensor) -> tuple[Tensor, Save | None]:
             place = self._place.get(id(tensor.untyped_storage()))

@@ -28,6 +28,9 @@ class Listener(Protocol):
     The tensors are fake ones. Each is to be looked at when it is heard of: a later call may change its sizes.
     """
 
+    def anew(self) -> None:
+        """The run begins anew: what was heard so far is void."""
+
     def inputs(self, named: Callable[..., Mapping[str, Any]]) -> None:
         """`named(args, kwargs)` gives the arguments of a call by the names that their tensors have in the graph."""
 

@@ -49,12 +49,45 @@ def import_module(
 
     With train, the loss is the result's `loss`, or else the sum of all floating tensors of the result that require a
     gradient; SourceError if nothing does.
+
+    Code gets the values of tensors that depend on no input. If it writes to one, or fails, the module is traced once
+    more, and nothing is known: that is what counts.
     """
+    how = {"train": train, "inplace_ops": inplace_ops, "listener": listener, "optimizer": optimizer}
+    how |= {"keep_gradients": keep_gradients, "kernels": kernels}
+    known = None if isinstance(module, fx.GraphModule) else Known()
+    try:
+        found = _imported(module, args, kwargs, known=known, **how)
+        if known is None or known.is_as_it_was():
+            return found
+    except Exception:
+        if known is None or not known.used:
+            raise
+    if listener is not None:
+        listener.anew()
+    return _imported(module, args, kwargs, known=None, **how)
+
+
+def _imported(
+    module: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    train: bool,
+    inplace_ops: Collection[str],
+    listener: Listener | None,
+    optimizer: Any,
+    keep_gradients: bool,
+    kernels: bool,
+    known: Known | None,
+) -> dict[str, Any]:
     signature = inspect.signature(module.forward)
     names = _positional_names(module, signature, args, kwargs)
     state = weights_of(module)
     updates = None if optimizer is None else Updates(optimizer_of(optimizer, list(module.parameters())), state)
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
+    if known is not None:
+        known.begin(fakes)
     graph = GraphRecorder(inplace_ops, listener, renewing=True, kernels=kernels)
     if listener is not None:
         listener.inputs(lambda args, kwargs: _by_name(_positional_names(module, signature, args, kwargs), args, kwargs))
@@ -83,7 +116,8 @@ def import_module(
         return _tensors(result)
 
     paths = ModulePaths(module)
-    watched = _watched(module, graph, fakes, paths, call_text(args, kwargs), inputs)
+    trace = OpTrace(graph, fakes, paths.name, known)
+    watched = _watched(module, trace, paths, call_text(args, kwargs), inputs)
     with fakes.running(), torch.set_grad_enabled(train), watched:
         return graph.graph(with_weights(module, weights, run))
 
@@ -104,15 +138,9 @@ def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[st
 
 @contextmanager
 def _watched(
-    module: torch.nn.Module,
-    graph: GraphRecorder,
-    fakes: Fakes,
-    paths: ModulePaths,
-    given: str,
-    names: Collection[str],
+    module: torch.nn.Module, trace: OpTrace, paths: ModulePaths, given: str, names: Collection[str]
 ) -> Iterator[None]:
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
-    trace = OpTrace(graph, fakes, paths.name, Known(fakes))
     try:
         with unchanged(module), eager(), paths.following(), trace:
             yield

@@ -63,7 +63,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             result = func(*args, **(kwargs or {}))
             self._graph.op(self._name("lift_fresh"), str(func), (), [result])
             self._graph.called(func, (args, kwargs or {}), result)
-            return result if self._known is None else self._known.lifted(args[0], result)
+            return result if self._known is None else self._known.lifted(func, args[0], result)
         if self._known is not None and self._known.told(func, args):
             return self._known.value(func, args, kwargs or {})
         arguments = [self._adopt(value) for value in args]
@@ -87,6 +87,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(value, Tensor):
             if self._fakes.owns(value):
                 return value
+            if self._known is not None and value not in self._known:
+                self._known.met(value)
             fake = self._fakes(value, "a tensor that the model holds")
             self._graph.constant(fake, value)
             self.constants.append(fake)

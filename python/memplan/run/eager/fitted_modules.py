@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,18 +67,23 @@ class Step:
         with with_heads(self.model, self.heads):
             return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
-    def forward(self) -> DryRun:
-        """Forward alone, where autograd keeps nothing, without data."""
-        with with_heads(self.model, self.heads):
-            return dry_run_of(
-                self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, train=False, watch=True
-            )
+    def forward(self, dropping: bool) -> DryRun:
+        """Forward alone, without data: autograd is off, or it is `dropping` all that it is given."""
+        how = {"train": False, "watch": True, "around": _keeping(torch.empty(0)) if dropping else None}
+        return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
     def noted(self) -> Noted:
         """What the step runs: operators, and calls of modules."""
         noted = Noted(self.model)
         self.run(around=noted.noting())
         return noted
+
+
+@contextmanager
+def _keeping(nothing: torch.Tensor) -> Iterator[None]:
+    """Meanwhile, autograd keeps this in place of what it is given: no backward pass can follow."""
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda _: nothing, lambda _: nothing):
+        yield
 
 
 def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
@@ -125,10 +130,9 @@ def fit_modules(
         return least
     within = [one for one in tried if one.after.total <= limit]
     if not within:
-        floors = (
-            floor_of(usual, before.kept, updates, heads is not None),
-            _floor_of_code(step, usual, before.kept, ways),
-        )
+        floors = [floor_of(usual, before.kept, updates, heads is not None)]
+        if not heads:  # with which logits need not be whole
+            floors.append(_floor_of_code(step, usual, before.kept, ways))
         floor = max(floors, key=lambda floor: floor.total)
         raise _infeasible(step, limit, least, floor, ways)
     return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
@@ -137,12 +141,12 @@ def fit_modules(
 def _floor_of_code(step: Step, usual: DryRun, kept: int, ways: Sequence[Way]) -> Floor:
     """What the code of forward holds, whatever modules do."""
     try:
-        alone = step.forward()
+        alone = [step.forward(dropping) for dropping in (False, True)]
     except SourceError:  # it runs only where autograd keeps what it needs
         return Floor(0, "")
-    called = {call.module for call in alone.calls}
-    apart = {name for way in ways if way.pieces > 1 for name in called - set(way.refused(alone))}
-    return floor_of_code(alone, usual, kept, apart)
+    called = {call.module for call in usual.calls}
+    apart = {name for way in ways if way.pieces > 1 for name in called - set(way.refused(usual))}
+    return floor_of_code(usual, alone, kept, apart)
 
 
 def _updating(step: Step, must: bool) -> DryRun | None:

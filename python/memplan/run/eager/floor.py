@@ -7,7 +7,7 @@ held at all times. And what forward's own code holds, such as a list of features
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -54,38 +54,48 @@ def floor_of(found: DryRun, kept: int, going: bool, split: bool = False) -> Floo
     return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others, returned)])}")
 
 
-def floor_of_code(alone: DryRun, found: DryRun, kept: int, apart: Collection[str] = ()) -> Floor:
-    """What the code of forward holds: of a forward that was watched alone, in which autograd keeps nothing.
+def floor_of_code(found: DryRun, alone: Sequence[DryRun], kept: int, apart: Collection[str] = ()) -> Floor:
+    """What the code of forward holds, however autograd is used.
 
-    Modules of ``apart`` may run in pieces: what such a call makes is whole from its end on if it is returned, and does
-    not count else. The floor is nothing if forward runs other ops than in the step ``found``, as where it makes
-    gradients of logits that are never whole.
+    ``alone`` are forwards that were watched and in which autograd keeps nothing, one where it is off and one where it
+    drops what it is given: code may ask which it is, or give autograd tensors by itself, and holds what lives in all of
+    them. Modules of ``apart`` may run in pieces: what such a call returns is whole from its end on, and what it makes
+    besides does not count. The floor is nothing if forwards run other ops than the step ``found``, or make others.
     """
-    if alone.ops != found.ops[: len(alone.ops)]:
+    first = alone[0]
+    ops, made = len(first.ops), len(first.size)
+    if any(_births(run, ops, made) != _births(first, ops, made) for run in (found, *alone)):
         return Floor(0, "")
-    born: list[int | None] = [*alone.first]
-    free = [False] * len(alone.ops)  # ops within modules that may run in pieces
+    last = [min(run.last[place] for run in alone) for place in range(made)]
+    born, size = [*first.first], [*first.size]
+    inside = [False] * ops  # modules that may run in pieces
     end = -1
-    for call in alone.calls:
+    for call in first.calls:
         if call.module in apart and call.first >= end:
             end = call.last
-            free[call.first : call.last] = [True] * (call.last - call.first)
-            for place, begin in enumerate(alone.first):
+            inside[call.first : call.last] = [True] * (call.last - call.first)
+            for place, begin in enumerate(first.first):
                 if call.first <= begin < call.last:
-                    born[place] = call.last - 1 if place in call.returned else None
-    change = [0] * (len(alone.ops) + 1)
-    for place, first in enumerate(born):
-        if first is not None:
-            change[first] += alone.size[place]
-            change[alone.last[place]] -= alone.size[place]
+                    born[place] = call.last - 1
+                    size[place] = min(size[place], call.shown.get(place, 0))
+    change = [0] * (ops + 1)
+    for begin, until, bytes in zip(born, last, size, strict=True):
+        if begin < until:
+            change[begin] += bytes
+            change[until] -= bytes
     load = list(accumulate(change))[:-1]
-    need = [held + (0 if inside else more) for held, inside, more in zip(load, free, alone.workspaces, strict=True)]
+    need = [held + (0 if free else more) for held, free, more in zip(load, inside, first.workspaces, strict=True)]
     if not need:
         return Floor(0, "")
-    worst = max(range(len(need)), key=need.__getitem__)
-    most = [p for p, first in enumerate(born) if first is not None and first <= worst < alone.last[p]]
-    parts = [f"{format_bytes(kept)} of weights, states and inputs", *largest(alone, most)]
-    return Floor(kept + need[worst], f"at {_op(alone, worst)}, the code of forward holds {', '.join(parts)}")
+    worst = max(range(ops), key=need.__getitem__)
+    most = [place for place in range(made) if born[place] <= worst < last[place] and size[place]]
+    parts = [f"{format_bytes(kept)} of weights, states and inputs", *largest(first, most)]
+    return Floor(kept + need[worst], f"at {_op(first, worst)}, the code of forward holds {', '.join(parts)}")
+
+
+def _births(run: DryRun, ops: int, made: int) -> tuple[object, ...]:
+    """What the first ops of a run are, and what they make."""
+    return run.ops[:ops], run.first[:made], run.size[:made], sum(first < ops for first in run.first)
 
 
 def worst_of(found: DryRun, worst: int) -> list[str]:

@@ -95,6 +95,9 @@ class Recording:
     """A listener that writes down what it hears."""
 
     def __init__(self) -> None:
+        self.anew()
+
+    def anew(self) -> None:
         self.storages: list[StorageRecord] = []
         self.sources: list[SourceRecord] = []
         self.calls: list[CallRecord] = []
