@@ -72,13 +72,12 @@ class Save:
 
 @dataclass
 class Call:
-    """A call of a module: its name, its ops [first, last), the storages that it returns, and how much of each."""
+    """A call of a module: its name, its ops [first, last), and the storages of what it returns."""
 
     module: str
     first: int
     last: int = -1
-    returned: frozenset[int] = frozenset()
-    shown: dict[int, int] = field(default_factory=dict)  # bytes of the elements of what it returns, by storage
+    returned: dict[int, int] = field(default_factory=dict)  # by storage, bytes of the elements that are returned
 
 
 def dry_run(
@@ -226,8 +225,8 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for _, tensor in tensors_in(result):
                     place = self._place.get(id(tensor.untyped_storage()))
                     if place is not None:
-                        call.shown[place] = max(call.shown.get(place, 0), tensor.nbytes)
-                call.last, call.returned = len(found.ops), frozenset(call.shown)
+                        call.returned[place] = max(call.returned.get(place, 0), tensor.nbytes)
+                call.last = len(found.ops)
 
         def pack(tensor: Tensor) -> tuple[Tensor, Save | None]:
             place = self._place.get(id(tensor.untyped_storage()))

@@ -77,7 +77,7 @@ def floor_of_code(found: DryRun, alone: Sequence[DryRun], kept: int, apart: Coll
             for place, begin in enumerate(first.first):
                 if call.first <= begin < call.last:
                     born[place] = call.last - 1
-                    size[place] = min(size[place], call.shown.get(place, 0))
+                    size[place] = min(size[place], call.returned.get(place, 0))
     change = [0] * (ops + 1)
     for begin, until, bytes in zip(born, last, size, strict=True):
         if begin < until:
