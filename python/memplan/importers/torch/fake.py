@@ -28,6 +28,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...errors import SourceError
+from . import ctc
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
@@ -94,6 +95,7 @@ class Fakes:
         stack = ExitStack()
         stack.enter_context(_disable_current_modes())
         stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(ctc.taken_apart())
         if torch.get_default_device().type == "meta":
             stack.enter_context(torch.device(self._device))
         stack.enter_context(self.mode)

@@ -19,6 +19,7 @@ from .effects import flat_tensors
 _aten: Any = torch.ops.aten
 _ATTENTION = _aten._native_multi_head_attention.default
 _LAYER = _aten._transformer_encoder_layer_fwd.default
+_OF_CTC = (_aten._ctc_loss_backward.default, _aten._ctc_loss_backward.Tensor)
 _LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by dimensions
 _FIRST = 4  # channels of an image, which is not copied
 
@@ -35,6 +36,8 @@ def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
         return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
     if func is _aten.native_batch_norm_backward.default:
         return _of_norm(args[0], args[1], args[-1])
+    if func in _OF_CTC:
+        return int(args[6].nbytes)  # as much as forward kept
     return inside_of(func, args)
 
 
