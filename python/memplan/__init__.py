@@ -38,7 +38,7 @@ from .importers import Network
 from .importers.csv import read_problem
 from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
-from .importers.tflite_micro import Kernel, kernels
+from .importers.tflite.micro import Kernel, kernels
 from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .methods.planning import plan_many

@@ -376,7 +376,8 @@ def test_an_operator_of_another_domain_is_no_alias():
     nodes = [node("Reshape", ["x"], ["y"], domain="mine", name="r")]
     result = import_onnx(model(nodes, [value("x", [2])], [value("y", [2])], domains=["mine"]))
     assert result["ops"][0] == {
-        "name": "r", "type": "mine.Reshape", "inputs": ["x"], "outputs": ["y"], "workspace": 0, "alias": []
+        "name": "r", "type": "mine.Reshape", "inputs": ["x"], "outputs": ["y"], "workspace": 0, "alias": [],
+        "after": [], "recompute": False
     }  # fmt: skip
 
 

@@ -137,7 +137,7 @@ _OPTIONS = {
     ".csv": {"inclusive"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
-    ".tflite": {"inplace_ops", "overlap"},
+    ".tflite": {"inplace_ops", "overlap", "signature"},
     ".pt2": {"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"},
     "torch": {"args", "kwargs", "train", "dims", "inplace_ops", "device", "kernels", "optimizer", "keep_gradients"},
     **{kind: {"inplace_ops"} for kind in ("graph", *_GRAPH_DICTS)},

@@ -20,7 +20,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from typing import Any
 
@@ -98,12 +98,12 @@ def graph_of(spec: Mapping[str, Any], *, measured: bool = False) -> _core.Graph:
         raise GraphError(str(error)) from None
 
 
-def peak_of(graph: dict[str, Any]) -> int:
-    """Bytes of the arena that the plan of a graph dict needs by default.
+def peak_of(graph: dict[str, Any], place: Collection[str] = PLACED) -> int:
+    """Bytes of the arena that the plan of a graph dict needs by default, with tensors of these kinds.
 
     As much workspace has an op that holds it, such as the body of a loop.
     """
-    storage = _core.StorageOptions(list(PLACED), 1, True, [], [], True)
+    storage = _core.StorageOptions(list(place), 1, True, [], [], True)
     _, solution = solve_graph(graph_of(graph, measured=True), "auto", storage)
     return int(solution.peak)
 

@@ -106,6 +106,13 @@ def seconds(value: Any, name: str) -> float | None:
     return float(value)
 
 
+def text_of(value: Any, name: str) -> str | None:
+    """A name, or None."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be a name, got {value!r}")
+    return value
+
+
 def names(value: Any, name: str) -> list[str]:
     if isinstance(value, tuple) and not value:
         return []

@@ -19,6 +19,7 @@ class CaptureOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -36,6 +37,7 @@ class PlanOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -78,6 +80,7 @@ class FitOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inplace_ops: Collection[str]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -103,6 +106,7 @@ class ReorderOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -129,6 +133,7 @@ class OrderBoundOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -151,6 +156,7 @@ class CompareOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -192,6 +198,7 @@ class PlanManyOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -224,6 +231,7 @@ class VerifyOptions(TypedDict, total=False):
     inclusive: bool
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
+    signature: str | None
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool

@@ -26,6 +26,7 @@ from .checks import (
     overlapping,
     seconds,
     switch,
+    text_of,
 )
 from .declaring import Flag, Record, documented, option
 
@@ -111,6 +112,17 @@ class Reading(Record):
             "the kernels that a .tflite file runs by, whose outputs may lie over inputs that they still read: "
             "tflite-micro; or 'no': no outputs of any file do",
             written.overlap,
+        ),
+    )
+
+    signature: str | None = option(
+        None,
+        """For a .tflite source of several subgraphs: the one to plan, by the key of its signature, or by its own name.
+        By default the first, which TFLite Micro runs. The subgraphs that it runs belong to it, as workspaces of ops;
+        others are not read.""",
+        lambda value: text_of(value, "signature"),
+        flag=Flag(
+            "NAME", "of a .tflite file of several subgraphs: the signature to plan (default: the first subgraph)", str
         ),
     )
 

@@ -12,12 +12,12 @@ from ...errors import SourceError
 from ..graph_dict import peak_of
 from . import runtime
 from .bodies import bodies, label, reads, states
+from .effects import keeps_its_place
 from .flops import flops_of, flops_of_bodies
 from .loops import Loops
 from .relations import Relations
 from .shapes import why_unknown
 from .types import shape_text, static_shape, symbols, types
-from .values import RANDOM
 
 _ALIASES = frozenset({"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _DTYPES = {"float": "float32", "double": "float64"}
@@ -45,7 +45,8 @@ class GraphWriter:
         self._types = types(graph)
         self._ops: list[dict[str, Any]] = []
         self._tensors: dict[str, Tensor] = {}
-        self._drew: list[str] = []  # the newest node that draws random numbers
+        self._opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
+        self._acted: list[str] = []  # the newest node that draws random numbers, or may have a state
         for name in captured_names(graph, outer):
             kind = "weight" if outer[name]["kind"] == "weight" else "input"
             self._tensors[name] = {**outer[name], "kind": kind}
@@ -111,8 +112,8 @@ class GraphWriter:
         flops = flops_of_bodies(node, inside, shapes) if inside else flops_of(node, shapes)
         if flops is not None:
             op["flops"] = flops
-        if draws(node):  # one after another, so that each gets the same numbers in any order
-            op["after"], self._drew = self._drew, [node.name]
+        if keeps_its_place(node, self._opset):  # one after another, so that each gets the same numbers in any order
+            op["after"], self._acted, op["recompute"] = self._acted, [node.name], False
         if self._relations is not None and not alias:
             op |= self._relations.of(node, str(op["type"]), self._tensors)
         if self._loops is not None and (loops := self._loops.of(node, self._tensors)):
@@ -155,13 +156,6 @@ class GraphWriter:
                     f"state {state.before.name!r} of {label(node)} changes its shape in an iteration, "
                     f"from {before} to {after} ({state.after.name!r}); expected the same shape in all"
                 )
-
-
-def draws(node: NodeProto) -> bool:
-    """Whether a node, or a node of its bodies, draws random numbers: Dropout does in training only."""
-    if not node.domain and node.op_type in RANDOM:
-        return node.op_type != "Dropout" or len(node.input) > 2
-    return any(draws(inner) for _, body in bodies(node) for inner in body.node)
 
 
 def captured_names(body: GraphProto, outer: Mapping[str, Tensor]) -> list[str]:

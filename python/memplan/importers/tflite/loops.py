@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .claims import Axes, Claim, Seen, as_made, each, like, loops_of
-from .loops import Axis, Loop, Rows, broadcast, reshaped
-from .windows import between, float32_slack, grouped, nearest, resized, same_padding, transposed, window
+from ..claims import Axes, Claim, Seen, as_made, each, like, loops_of
+from ..loops import Axis, Loop, Rows, broadcast, reshaped
+from ..windows import between, float32_slack, grouped, nearest, resized, same_padding, transposed, window
 
 _VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .claims import Claim, nested_of
-from .loops import Axis, Loop
-from .tflite_loops import RULES, Operator, Rule
-from .windows import resized
+from ..claims import Claim, nested_of
+from ..loops import Axis, Loop
+from ..windows import resized
+from .loops import RULES, Operator, Rule
 
 _MOST_LOOPS = 2  # that are in order: an output is born in pieces of these
 _MOST_AXES = 5
