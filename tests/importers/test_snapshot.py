@@ -328,6 +328,54 @@ def test_devices_are_apart() -> None:
     assert len(memplan.read_snapshot({**data, "segments": []}).problem()) == 1
 
 
+def test_every_door_takes_a_choice_of_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = pickled(TWO_STREAMS, tmp_path / "s.pickle")
+    assert memplan.plan(path, blocks={"stream": 7}).peak == 1536
+    assert (
+        memplan.plan(memplan.read_snapshot(path), blocks={"pool": (0, 1)}).problem
+        == memplan.plan(memplan.read_snapshot(path).problem(pool=(0, 1))).problem
+    )
+    data = snapshot([alloc(0)], segment(0, block(512)))
+    data["device_traces"].append([alloc(0, 1024), *free(0, 1024)])
+    several = pickled(data, tmp_path / "several.pickle")
+    assert main(["plan", str(several)]) == 2
+    assert "--blocks device=N" in capsys.readouterr().err
+    for command in ("plan", "explain", "compare"):
+        more = ["--planners", "first_fit"] if command == "compare" else []
+        assert main([command, str(several), "--blocks", "device=1", *more]) == 0
+        assert "1.00 KiB" in capsys.readouterr().out
+    assert main(["plan", str(path), "--blocks", "pool=0:1"]) == 0
+    assert main(["plan", str(several), "--blocks", "device=2"]) == 2
+    assert "no blocks of device 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "message"),
+    [
+        ({"devise": 1}, ValueError, "blocks may have device, stream, pool, got 'devise'"),
+        ({"device": "1"}, TypeError, "blocks['device'] must be an integer, got '1'"),
+        ({"device": -1}, ValueError, "blocks['device'] must be >= 0"),
+        ({"pool": 1}, TypeError, "blocks['pool'] must be a pair of integers, such as (0, 1), got 1"),
+        ([1], TypeError, "blocks must be by name"),
+    ],
+)
+def test_a_wrong_choice_of_blocks_is_refused(blocks: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        memplan.plan(memplan.read_snapshot(TWO_STREAMS), blocks=blocks)
+
+
+@pytest.mark.parametrize("text", ["device", "device=x", "pool=1", "device=1:2"])
+def test_a_choice_of_blocks_is_read(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", str(pickled(TWO_STREAMS, tmp_path / "s.pickle")), "--blocks", text])
+    assert "takes device=N, stream=N, pool=N:M" in capsys.readouterr().err
+
+
+def test_only_snapshots_have_blocks_to_choose() -> None:
+    with pytest.raises(TypeError, match="option blocks does not apply to a source of kind arrays"):
+        memplan.plan(([4], [0], [1]), blocks={"device": 0})
+
+
 def test_the_report_of_a_plan_of_something_else_is_refused() -> None:
     found = memplan.read_snapshot(TWO_STREAMS)
     with pytest.raises(ValueError, match="this one has the buffer 'x', which is not in it"):
@@ -492,6 +540,16 @@ def test_what_is_wrong_with_a_snapshot_is_named(data: Any, message: str, tmp_pat
     with pytest.raises(memplan.SourceError, match=re.escape(message)) as caught:
         memplan.read_snapshot(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_what_is_no_snapshot_is_named() -> None:
+    with pytest.raises(memplan.SourceError, match=r"snapshot: expected .*, got segments alone"):
+        memplan.read_snapshot([segment(0, block(512))])  # type: ignore[arg-type]
+    for source in (7, None, ("a", "b")):
+        with pytest.raises(
+            TypeError, match=rf"source must be a path or a memory snapshot.*, got {type(source).__name__}"
+        ):
+            memplan.read_snapshot(source)  # type: ignore[arg-type]
 
 
 def test_what_is_wrong_is_shown_in_short(tmp_path: Path) -> None:

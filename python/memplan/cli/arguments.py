@@ -64,7 +64,7 @@ def add_source(command: argparse.ArgumentParser, many: bool = False, function: s
 
 def add_reading(group: Group) -> None:
     """How a network is read; see `capturing`."""
-    flags.add(group, "capture", Reading, but=("inclusive", "inplace_ops"))
+    flags.add(group, "capture", Reading, but=("inclusive", "inplace_ops", "blocks"))
 
 
 def _add_order(group: Group) -> None:

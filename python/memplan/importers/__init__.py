@@ -112,7 +112,10 @@ def _read(kind: str, source: Any, reading: Reading) -> _core.Graph | _core.Probl
     if kind == "problem":
         return source  # type: ignore[no-any-return]
     if kind in ("tape", "snapshot", ".pickle"):
-        return (source if isinstance(source, (Tape, Snapshot)) else read_snapshot(source)).problem()
+        if isinstance(source, Tape):
+            return source.problem()
+        read = source if isinstance(source, Snapshot) else read_snapshot(source)
+        return read.problem(**(reading.blocks or {}))
     if kind == "arrays":
         return _core.Problem(*source)
     asked = {option: getattr(reading, option) for option in _OPTIONS[kind]}
@@ -135,6 +138,8 @@ def _is_nothing(value: Any) -> bool:
 _GRAPH_DICTS = ("dict", "example", ".json")
 _OPTIONS = {
     ".csv": {"inclusive"},
+    ".pickle": {"blocks"},
+    "snapshot": {"blocks"},
     ".onnx": {"dims", "inplace_ops"},
     "onnx": {"dims", "inplace_ops"},
     ".tflite": {"inplace_ops", "overlap", "signature"},

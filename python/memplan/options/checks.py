@@ -13,6 +13,8 @@ from ..errors import GraphError
 from ..kinds import KINDS, PLACED
 from ..text import nearest, offer
 
+_BLOCKS = ("device", "stream", "pool")
+
 
 def check_donated(graph: _core.Graph, donate: Collection[str]) -> None:
     """Refuse names that are none of graph inputs, and offer those that are."""
@@ -42,6 +44,20 @@ def by_name(option: str, example: str) -> Callable[[Any], Any]:
         return value
 
     return check
+
+
+def blocks(value: Any) -> Any:
+    """Which blocks of a memory snapshot: a device, a stream, the id of a private pool."""
+    by_name("blocks", "{'device': 0, 'stream': 0}")(value)
+    for name, number in (value or {}).items():
+        if name not in _BLOCKS:
+            raise ValueError(f"blocks may have {', '.join(_BLOCKS)}, got {name!r}")
+        parts = number if name == "pool" and isinstance(number, (tuple, list)) else [number]
+        if len(parts) != (2 if name == "pool" else 1):
+            raise TypeError(f"blocks['pool'] must be a pair of integers, such as (0, 1), got {number!r}")
+        for part in parts:
+            integer(part, f"blocks[{name!r}]", 0, 2**63 - 1)
+    return value
 
 
 def interrupting(value: Any) -> str:

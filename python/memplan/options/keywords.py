@@ -17,6 +17,7 @@ class CaptureOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -35,6 +36,7 @@ class PlanOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -79,6 +81,7 @@ class FitOptions(TypedDict, total=False):
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     signature: str | None
     trust: bool
@@ -104,6 +107,7 @@ class ReorderOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -131,6 +135,7 @@ class OrderBoundOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -154,6 +159,7 @@ class CompareOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -196,6 +202,7 @@ class PlanManyOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
@@ -229,6 +236,7 @@ class VerifyOptions(TypedDict, total=False):
     train: bool
     dims: Mapping[str, Any] | None
     inclusive: bool
+    blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None

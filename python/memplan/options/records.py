@@ -16,6 +16,7 @@ from ..planning.orders import check_order
 from ..sizes import budget_of, in_bytes
 from . import written
 from .checks import (
+    blocks,
     by_name,
     callback,
     checked_place,
@@ -84,6 +85,18 @@ class Reading(Record):
         """For a .csv source: the end of a lifetime is the last step alive, not the step after it.""",
         switch("inclusive"),
         flag=Flag(None, "of a .csv file: ends of lifetimes are the last step alive"),
+    )
+
+    blocks: Mapping[str, Any] | None = option(
+        None,
+        """Which blocks of a memory snapshot: those of a ``"device"``, of a ``"stream"``, of the private ``"pool"`` with
+        an id, as in ``{"device": 1}`` or ``{"pool": (0, 1)}``. A snapshot of several devices needs one.""",
+        blocks,
+        flag=Flag(
+            "NAME=N,…",
+            "of a memory snapshot: the blocks of device=N, of stream=N, or of a private pool=N:M",
+            written.blocks,
+        ),
     )
 
     inplace_ops: Collection[str] = option(

@@ -50,6 +50,18 @@ def dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
     return found
 
 
+def blocks(text: str) -> dict[str, int | tuple[int, int]]:
+    """device=N, stream=N, pool=N:M; several between commas."""
+    found: dict[str, int | tuple[int, int]] = {}
+    for pair in text.split(","):
+        name, _, number = pair.partition("=")
+        numbers = number.split(":")
+        if len(numbers) != (2 if name == "pool" else 1) or not all(each.isdecimal() for each in numbers):
+            raise ValueError(f"takes device=N, stream=N, pool=N:M, such as device=1, got {pair!r}")
+        found[name] = (int(numbers[0]), int(numbers[1])) if name == "pool" else int(number)
+    return found
+
+
 def types(text: str) -> set[str]:
     """Types of ops; 'default' stands for the table of the importers."""
     types = {name for name in text.split(",") if name}

@@ -40,11 +40,15 @@ def read_snapshot(source: str | os.PathLike[str] | Mapping[str, Any]) -> Snapsho
 
     Raises
     ------
+    TypeError
+        The source is neither a path nor a dict.
     SourceError
         The file is no such snapshot; the message says which entry is wrong or missing.
     """
-    if isinstance(source, Mapping):
+    if isinstance(source, (Mapping, list)):
         return _snapshot_of(source, "snapshot")
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"source must be a path or {_EXPECTED}, got {type(source).__name__}")
     return _snapshot_of(unpickled(source, _EXPECTED), os.fspath(source))
 
 

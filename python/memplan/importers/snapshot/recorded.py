@@ -199,8 +199,8 @@ class Snapshot:
             raise SourceError(f"{self.source}: has no blocks of {wanted}; it has {there}")
         if len({self._keys[n][0] for n in chosen}) > 1:
             raise SourceError(
-                f"{self.source}: has blocks of several devices; choose with read_snapshot(...).problem(device=...); "
-                f"it has {there}"
+                f"{self.source}: has blocks of several devices; choose with blocks={{'device': N}} (--blocks device=N) "
+                f"or read_snapshot(...).problem(device=...); it has {there}"
             )
         return chosen
 
@@ -212,7 +212,8 @@ class Snapshot:
             there = "; ".join(self._use(n).name for n in numbers)
             raise SourceError(
                 f"{self.source}: {len(owner):,} blocks of several streams or pools are too many for one plan; choose "
-                f"with read_snapshot(...).problem(stream=..., pool=...); it has {there}"
+                f"with blocks={{'stream': N}} (--blocks stream=N, pool=N:M) or read_snapshot(...).problem(stream=..., "
+                f"pool=...); it has {there}"
             )
         if not pairs:
             return None
