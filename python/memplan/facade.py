@@ -331,12 +331,18 @@ class Plan(PlanRecord):
         write_c_header(self, path, prefix=prefix)
 
     def to_tflite(
-        self, path: str | os.PathLike[str], model: str | os.PathLike[str], *, inplace_ops: Collection[str] = ()
+        self,
+        path: str | os.PathLike[str],
+        model: str | os.PathLike[str],
+        *,
+        inplace_ops: Collection[str] = (),
+        signature: str | None = None,
     ) -> None:
         """Write a TFLite model with the plan in its metadata, which the allocator of TFLite Micro takes.
 
-        Nothing else of the model changes. A tensor without a place in the plan is placed when the model is loaded. Plan
-        with ``place=("input", "intermediate", "output"), alignment=16``, so that all have one. See docs/devices.md.
+        Operators are written in the order of the plan. Nothing else of the model changes. A tensor without a place in
+        the plan is placed when the model is loaded; so are those of other subgraphs. Plan with ``place=("input",
+        "intermediate", "output"), alignment=16``, so that all have one. See docs/devices.md.
 
         Parameters
         ----------
@@ -344,7 +350,7 @@ class Plan(PlanRecord):
             A file, which is written beside and then renamed.
         model
             The file that was planned.
-        inplace_ops
+        inplace_ops, signature
             As they were given to `memplan.plan`.
 
         Raises
@@ -352,11 +358,12 @@ class Plan(PlanRecord):
         InvalidPlanError
             The plan does not hold for this model.
         ValueError
-            The plan has other ops, or in another order, or a tensor begins where its elements may not.
+            The plan has other ops, or in an order in which they cannot run, or a tensor begins where its elements may
+            not.
         """
         from .run.tflite import write_tflite
 
-        write_tflite(self, path, model, inplace_ops)
+        write_tflite(self, path, model, inplace_ops, signature)
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace (JSON) that Perfetto and chrome://tracing open.

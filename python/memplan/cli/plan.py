@@ -183,15 +183,16 @@ def _check_targets(options: argparse.Namespace) -> None:
 
 
 def _write(options: argparse.Namespace, result: Plan) -> None:
-    again = {name: value for name, value in capturing(options).items() if name in ("dims", "inplace_ops")}
+    read = capturing(options)
+    again = {name: value for name, value in read.items() if name in ("dims", "inplace_ops")}
+    of_tflite = {name: value for name, value in read.items() if name in ("inplace_ops", "signature")}
     page = {name: value for name, value in _picture(options).items() if name != "zoom"}  # it is zoomed in the browser
-    inplace_ops = again.get("inplace_ops", ())
     writers: dict[str, Callable[[Path], None]] = {
         "csv": lambda path: result.to_csv(path, form=options.csv_form),
         "json": result.to_json,
         "c_header": result.to_c_header,
         "onnx": lambda path: result.to_onnx(path, source=options.source, **again),
-        "tflite": lambda path: result.to_tflite(path, options.source, inplace_ops=inplace_ops),
+        "tflite": lambda path: result.to_tflite(path, options.source, **of_tflite),
         "layout": result.to_layout,
         "plot": lambda path: _save_plot(result, path, **_picture(options)),
         "html": lambda path: result.to_html(path, title=options.source, **page),

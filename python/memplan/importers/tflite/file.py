@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import SourceError
 from ...text import offer
+from . import control
 
 
 class File:
@@ -100,6 +101,20 @@ class File:
         """The bytes of a constant; 0 for all other tensors."""
         buffer = self._model.Buffers(tensor.Buffer())
         return int(buffer.DataLength() or buffer.Size())  # of large models, the data is behind the tables
+
+    def metadata(self, name: bytes) -> bytes:
+        """What is under a name in the metadata; nothing if there is none."""
+        for entry in map(self._model.Metadata, range(self._model.MetadataLength())):
+            if entry.Name() == name:
+                data = self._model.Buffers(entry.Buffer()).DataAsNumpy()
+                return b"" if isinstance(data, int) else bytes(data.tobytes())
+        return b""
+
+    def control_edges(self, position: int) -> list[tuple[int, int]]:
+        """Pairs of operators of a subgraph that the file has in this order."""
+        data = self.metadata(control.NAME)
+        edges = control.read(data) if data else []
+        return [(a, b) for a, b in edges[position] if 0 <= a < b] if position < len(edges) else []
 
     def integers(self, tensor: Any) -> Any:
         """The value of a constant of integers, as an array; None if it is none."""

@@ -37,9 +37,13 @@ class Subgraph:
 
     def graph(self) -> dict[str, Any]:
         ties = Ties()
+        ops = [self._op(k, operator, ties) for k, operator in enumerate(operators_of(self._subgraph))]
+        for before, behind in self._file.control_edges(self._position):
+            if behind < len(ops) and (name := ops[before]["name"]) not in ops[behind].get("after", ()):
+                ops[behind].setdefault("after", []).append(name)
         return {
             "tensors": [self._tensor(t) for t in range(len(self.names))],
-            "ops": [self._op(k, operator, ties) for k, operator in enumerate(operators_of(self._subgraph))],
+            "ops": ops,
             "outputs": [self.names[t] for t in self._indices(self._subgraph, "Outputs")],
         }
 
