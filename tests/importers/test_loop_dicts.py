@@ -58,11 +58,30 @@ def test_numbers_may_be_floats_and_inputs_positions() -> None:
         ({"sums": ["y"]}, r"output 0 is listed twice"),
         ({"sums": ["x"]}, r"sums: expected an output of the op \(y\), got 'x'"),
         ({"early": {"y": ["y"]}}, r"early\['y'\]: expected an input"),
+        ({"extent": 2**64}, r"extent must hold an integer of at most 2147483648, got 18446744073709551616"),
+        ({"extent": 10**9999}, r"extent must hold an integer of at most 2147483648, got an integer of 33216 bits"),
+        ({"reads": {"x": [2**31, 1, 1, 0]}}, r"must hold an integer of at most 2147483647, got 2147483648"),
+        ({"reads": {"x": [0, 1, 1, 2**63]}}, r"of at most 2147483648 parts of a row, .*, got 9223372036854775808"),
+        ({"reads": {"x": [0, 1, -(2**63) - 1, 0]}}, r"of at most 2147483648 parts of a row, .*, got -92233720368"),
+        ({"reads": {"x": [0, "1/65537", "1/65539", 0]}}, r"of at most 2147483648 parts of a row, .*, got '1/65537'"),
+        ({"reads": {"x": [0, 10**9999, 1, 0]}}, r"parts of a row, .*, got an integer of 33216 bits"),
+        ({"reads": {"x": [0, "1e99999999", 1, 0]}}, r"must hold numbers, or fractions as text .*, got '1e99999999'"),
+        ({"writes": {"y": [1, 2**63]}}, r"must hold an integer of at most 2147483648, got 9223372036854775808"),
     ],
 )
 def test_a_loop_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(memplan.GraphError, match=message):
         graph_of(graph({**UP, **change}))
+
+
+@pytest.mark.parametrize("loop", [2**31, 2**63, -(2**63) - 1])
+def test_a_loop_that_no_number_names_is_refused(loop: int) -> None:
+    spec = graph(UP)
+    spec["ops"][0]["ordered"] = [loop]
+    with pytest.raises(
+        memplan.GraphError, match=rf"ordered\[0\] must hold an integer of at most 2147483647, got {loop}"
+    ):
+        graph_of(spec)
 
 
 def test_a_loop_needs_shapes() -> None:

@@ -224,6 +224,8 @@ def test_options_by_name() -> None:
         ({"reserved": "0:4"}, TypeError, "reserved must be a list of ranges such as"),
         ({"reserved": [(0, 4, 1)]}, TypeError, r"reserved\[0\] must be \(begin, end\) in bytes, or"),
         ({"reserved": [(0, 4, 1, 2.5)]}, TypeError, r"reserved\[0\] must have steps that are integers, got 2.5"),
+        ({"reserved": [(0, 4, 0, 2**63)]}, ValueError, r"reserved\[0\] must have steps of -9\d+ to 9\d+, got 9\d+808"),
+        ({"reserved": [(0, 4, -(10**9999), 1)]}, ValueError, r"to 9\d+, got an integer of 33216 bits"),
         ({"reserved": [("x", 4)]}, ValueError, r"reserved\[0\] begin"),
     ],
 )

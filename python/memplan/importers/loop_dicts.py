@@ -22,9 +22,13 @@ from typing import Any
 
 from .. import _core
 from ..errors import GraphError
+from ..text import number as digits
 
 _KEYS = {"extent", "reads", "writes", "sums", "early"}
 _FINEST = 1_000_000  # the largest denominator that a float stands for
+_LONGEST = 64  # letters of a fraction
+_MOST = 2**31  # of each number
+_LAST = 2**31 - 1  # axis or loop
 
 
 def loops_of(entries: Any, where: str, inputs: list[str], outputs: list[str]) -> list[_core.Loop]:
@@ -36,7 +40,7 @@ def loops_of(entries: Any, where: str, inputs: list[str], outputs: list[str]) ->
 
 def ordered_of(entries: Any, where: str) -> list[int]:
     """The loops that an op's kernel runs in ascending order, the outermost first, as positions."""
-    return [_integer(entry, f"{where}[{i}]") for i, entry in enumerate(_list(entries, where))]
+    return [_integer(entry, f"{where}[{i}]", _LAST) for i, entry in enumerate(_list(entries, where))]
 
 
 def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _core.Loop:
@@ -49,11 +53,8 @@ def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _cor
     for name, row in _mapping(entry.get("reads", {}), f"{where}.reads").items():
         at = f"{where}.reads[{name!r}]"
         axes, *numbers = _row(row, at, "[axis, step, window, before]", 4)
-        fractions = [_fraction(number, at) for number in numbers]
-        per = math.lcm(*(number.denominator for number in fractions))
         first, last = _axes(axes, at)
-        step, window, before = (int(number * per) for number in fractions)
-        reads.append((_position(name, inputs, at), first, last, step, window, before, per))
+        reads.append((_position(name, inputs, at), first, last, *_rows(numbers, at)))
     writes = []
     for name, row in _mapping(entry.get("writes", {}), f"{where}.writes").items():
         at = f"{where}.writes[{name!r}]"
@@ -89,23 +90,45 @@ def _axes(value: Any, where: str) -> tuple[int, int]:
     """An axis, or the first and the last of those that are taken together."""
     if isinstance(value, (list, tuple)):
         first, last = _row(value, where, "axes [first, last]", 2)
-        return _integer(first, where), _integer(last, where)
-    return _integer(value, where), _integer(value, where)
+        return _integer(first, where, _LAST), _integer(last, where, _LAST)
+    return _integer(value, where, _LAST), _integer(value, where, _LAST)
+
+
+def _rows(numbers: list[Any], where: str) -> list[int]:
+    """Step, window and before as multiples of a part of a row, and how many parts a row has."""
+    fractions = [_fraction(number, where) for number in numbers]
+    per = math.lcm(*(number.denominator for number in fractions))
+    parts = [int(number * per) for number in fractions]
+    for number, count in zip(numbers, parts, strict=True):
+        if max(abs(count), per) > _MOST:
+            raise GraphError(
+                f"{where} must hold numbers of at most {_MOST} parts of a row, of which a row has at most as many, "
+                f"got {_said(number)}"
+            )
+    return [*parts, per]
+
+
+def _said(value: Any) -> str:
+    return digits(value) if isinstance(value, int) else repr(value)[:_LONGEST]
 
 
 def _fraction(value: Any, where: str) -> Fraction:
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction)):
             raise TypeError
+        if isinstance(value, str) and (len(value) > _LONGEST or "e" in value.lower()):  # a few letters for huge numbers
+            raise ValueError
         number = Fraction(value)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise GraphError(f"{where} must hold numbers, or fractions as text ('7/5'), got {value!r}") from None
+        raise GraphError(f"{where} must hold numbers, or fractions as text ('7/5'), got {_said(value)}") from None
     return number.limit_denominator(_FINEST) if isinstance(value, float) else number
 
 
-def _integer(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value <= 2**31:
-        raise GraphError(f"{where} must hold an integer of at most 2**31, got {value!r}")
+def _integer(value: Any, where: str, most: int = _MOST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise GraphError(f"{where} must hold an integer of at most {most}, got {value!r}")
+    if not -most <= value <= most:
+        raise GraphError(f"{where} must hold an integer of at most {most}, got {digits(value)}")
     return value
 
 
