@@ -97,6 +97,7 @@ class Plan(PlanRecord):
         source: Any = None,
         train: bool = False,
         dims: Mapping[str, int] | None = None,
+        values: Mapping[str, Any] | None = None,
         inplace_ops: Collection[str] = (),
         trust: bool = False,
         optimizer: Any = None,
@@ -110,7 +111,8 @@ class Plan(PlanRecord):
         ----------
         inputs, args, kwargs
             The arguments of the network: ``run(x)``, or ``run(args=(x,))`` as for `memplan.plan`. For ONNX,
-            arrays in the order of the inputs, or by name in `kwargs`. Shapes and dtypes are those that were planned.
+            arrays in the order of the inputs, or by name in `kwargs`. Shapes and dtypes are those that were planned. An
+            input that was planned for one value alone may be left out.
         weights
             Tensors by name, in place of those that the network holds.
         check
@@ -122,7 +124,7 @@ class Plan(PlanRecord):
         engine
             For ONNX: what computes the nodes. "reference", the default, are the operators that onnx brings, which are
             slow; "onnxruntime" needs the extra of this name. If an engine cannot run a node, the other engine runs it.
-        source, train, dims, inplace_ops, trust, optimizer, keep_gradients
+        source, train, dims, values, inplace_ops, trust, optimizer, keep_gradients
             The source and its options, as they were given to `memplan.plan`. Only a plan that holds no network needs
             them: one from a JSON file or a pickle, or of a graph.
 
@@ -142,8 +144,8 @@ class Plan(PlanRecord):
         """
         from .run.plans import run_plan
 
-        given = {"source": source, "train": train, "dims": dims, "inplace_ops": inplace_ops, "trust": trust}
-        given |= {"optimizer": optimizer, "keep_gradients": keep_gradients}
+        given = {"source": source, "train": train, "dims": dims, "values": values, "inplace_ops": inplace_ops}
+        given |= {"trust": trust, "optimizer": optimizer, "keep_gradients": keep_gradients}
         return run_plan(self, inputs, args, kwargs, given, weights=weights, check=check, views=views, engine=engine)
 
     @cached_property
@@ -269,6 +271,7 @@ class Plan(PlanRecord):
         *,
         source: Any = None,
         dims: Mapping[str, int] | None = None,
+        values: Mapping[str, Any] | None = None,
         inplace_ops: Collection[str] = (),
     ) -> None:
         """Write the ONNX model that was planned with its nodes in the order of the plan.
@@ -286,7 +289,7 @@ class Plan(PlanRecord):
         path
             A file, which is written beside and then renamed. A model with payload in other files is to be written into
             their folder.
-        source, dims, inplace_ops
+        source, dims, values, inplace_ops
             The model again, with its options, for a plan that holds none: one of a file, a pickle, or of a graph.
 
         Raises
@@ -300,7 +303,7 @@ class Plan(PlanRecord):
         """
         from .run.plans import write_onnx
 
-        write_onnx(self, path, source, dims, inplace_ops)
+        write_onnx(self, path, source, {"dims": dims, "values": values, "inplace_ops": inplace_ops})
 
     def to_layout(self, path: str | os.PathLike[str]) -> None:
         """Write the whole layout table as text."""

@@ -191,6 +191,18 @@ def test_dims_may_come_before_the_source_and_again(tmp_path: Path, capsys: pytes
     assert "96 bytes" in capsys.readouterr().out
 
 
+def test_values_of_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx = pytest.importorskip("onnx")
+    parser = pytest.importorskip("onnx.parser")
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[n] x, int64[2] to, bool c) => (float[a, b] y) {
+        two = Constant<value_ints=[2]>()  t = Tile(x, two)  y = Reshape(t, to)
+    }"""
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    arguments = ["plan", tmp_path / "m.onnx", "--dims", "x[0]=6", "--values", "to=3,-1", "--values", "c=true"]
+    assert run(*arguments) == 0
+    assert "48 bytes" in capsys.readouterr().out
+
+
 def test_limits_seed_and_threads(lifetimes: Path) -> None:
     assert run("plan", lifetimes, "--time-limit", "0.5", "--seed", "3", "--threads", "2") == 0
 

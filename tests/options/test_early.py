@@ -122,6 +122,11 @@ def test_offers(name: Any, known: list[str], said: str) -> None:
         ("fit --capacity 1 --allow recompte", "did you mean 'recompute'?"),
         ("largest --budget 60% --dim b", "it is not known here what this is a share of"),
         ("plan --dims b=2,s", "--dims takes NAME=N .* got 's'"),
+        ("plan --dims b=2,b=3", "--dims has two sizes for 'b': 'b=3' came after another"),
+        ("plan --dims b=2 --dims b=1:2", "--dims has two sizes for 'b'"),
+        ("plan --values k", "--values takes NAME=V, such as k=5 or shape=2,3,4, got 'k'"),
+        ("plan --values k=5,five", "--values takes numbers, true and false, .* got 'k=5,five'"),
+        ("plan --values k=5 --values k=6", "--values has two values for 'k'"),
     ],
 )
 def test_commands_refuse_it_unread(

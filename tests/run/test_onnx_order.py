@@ -158,7 +158,7 @@ def test_a_plan_without_its_model_is_given_it_again(tmp_path):
     assert outputs(onnx.load(tmp_path / "best.onnx")) == outputs(memplan.plan(source, order="best").program)
     with pytest.raises(TypeError, match=r"give what was planned, plan\.to_onnx\(path, source=model\)"):
         plan.to_onnx(tmp_path / "no.onnx")
-    with pytest.raises(TypeError, match="options dims and inplace_ops go with source="):
+    with pytest.raises(TypeError, match="options dims, values, inplace_ops go with source="):
         memplan.plan(source).to_onnx(tmp_path / "no.onnx", dims={"n": 1})
     with pytest.raises(TypeError, match="to_onnx writes what came from ONNX, the plan is of a source of kind graph"):
         plan.to_onnx(tmp_path / "no.onnx", source=plan.graph)

@@ -30,7 +30,7 @@ _OF_A_GRAPH = "of a graph: each tensor is held from its op to its last use"
 def estimate(
     source: Any,
     *,
-    args: Sequence[Any] = (),
+    args: Sequence[Any] | Mapping[str, Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     train: bool = False,
     optimizer: Any = None,
@@ -54,7 +54,8 @@ def estimate(
     source
         A torch.nn.Module. Or a model or graph as for `capture`, each tensor of which is held to its last use.
     args, kwargs
-        Example arguments; only their shapes and dtypes matter. They may be on the meta device, as the module may.
+        Example arguments, as for `capture`; only their shapes and dtypes matter. They may be on the meta device, as the
+        module may.
     train
         Whether a backward pass follows, from the result's `loss`, or else the sum of all tensors that it returns.
     optimizer
@@ -119,7 +120,7 @@ def runs(source: Any) -> bool:
 
 
 def dry_run_of(
-    source: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
+    source: Any, args: Any, kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
 ) -> DryRun:
     """A step of a module without data; `how` are other options of `dry_run`."""
     from ..importers.torch.dry_run import dry_run

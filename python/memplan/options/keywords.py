@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 class CaptureOptions(TypedDict, total=False):
     """Of `memplan.capture`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -31,10 +32,11 @@ class CaptureOptions(TypedDict, total=False):
 class PlanOptions(TypedDict, total=False):
     """Of `memplan.plan`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -77,10 +79,11 @@ class PlanOptions(TypedDict, total=False):
 class FitOptions(TypedDict, total=False):
     """Of `memplan.fit`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     signature: str | None
@@ -102,10 +105,11 @@ class FitOptions(TypedDict, total=False):
 class ReorderOptions(TypedDict, total=False):
     """Of `memplan.reorder`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -130,10 +134,11 @@ class ReorderOptions(TypedDict, total=False):
 class OrderBoundOptions(TypedDict, total=False):
     """Of `memplan.order_bound`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -154,10 +159,11 @@ class OrderBoundOptions(TypedDict, total=False):
 class CompareOptions(TypedDict, total=False):
     """Of `memplan.compare`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -197,10 +203,11 @@ class CompareOptions(TypedDict, total=False):
 class PlanManyOptions(TypedDict, total=False):
     """Of `memplan.plan_many`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
@@ -231,10 +238,11 @@ class PlanManyOptions(TypedDict, total=False):
 class VerifyOptions(TypedDict, total=False):
     """Of `memplan.verify`."""
 
-    args: Sequence[Any]
+    args: Sequence[Any] | Mapping[str, Any]
     kwargs: Mapping[str, Any] | None
     train: bool
     dims: Mapping[str, Any] | None
+    values: Mapping[str, Any] | None
     inclusive: bool
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]

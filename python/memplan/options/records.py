@@ -48,14 +48,16 @@ def _capacity(value: Any) -> Any:
 class Reading(Record):
     """How a source is read."""
 
-    args: Sequence[Any] = option(
+    args: Sequence[Any] | Mapping[str, Any] = option(
         (),
-        """Example positional arguments for a torch source; only their shapes and dtypes matter.""",
+        """Example positional arguments for a torch source; only their shapes and dtypes matter. For ONNX, examples of
+        the inputs in the model's order, or a dict by their names: symbolic dimensions get their sizes, and a small
+        integer that sizes depend on counts as if it were in `values`.""",
     )
 
     kwargs: Mapping[str, Any] | None = option(
         None,
-        """Example keyword arguments for a torch source, by name.""",
+        """Example keyword arguments for a torch source, by name. For ONNX, examples of inputs, by name.""",
         by_name("kwargs", "{'mask': mask}"),
     )
 
@@ -69,7 +71,8 @@ class Reading(Record):
     dims: Mapping[str, Any] | None = option(
         None,
         """Sizes of symbolic dimensions, by name. Each needs a size, unless `args` have it; the error lists those
-        without one. In `plan`, a size may be a range, as ``{"batch": (1, 64)}``: see docs/methods.md.""",
+        without one. For ONNX, ``"x[2]"`` names any dimension of the input x. In `plan`, a size may be a range, as
+        ``{"batch": (1, 64)}``: see docs/methods.md.""",
         by_name("dims", "{'batch': 8}"),
         flag=Flag(
             "NAME=N,…",
@@ -77,6 +80,20 @@ class Reading(Record):
             str,
             many=True,
             made=written.dims,
+        ),
+    )
+
+    values: Mapping[str, Any] | None = option(
+        None,
+        """For an ONNX source: values of small inputs on which sizes depend, by name, as ``{"k": 5}``: of TopK, Range,
+        Reshape, Slice, the condition of an If. The plan holds for these values alone.""",
+        by_name("values", "{'k': 5}"),
+        flag=Flag(
+            "NAME=V,…",
+            "of an .onnx file: the value of a small input on which sizes depend, such as k=5 or shape=2,3,4",
+            str,
+            many=True,
+            made=written.values,
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from ..inplace_ops import INPLACE_OPS
 from ..sizes import in_bytes
@@ -46,7 +47,9 @@ def dims(pairs: list[str]) -> dict[str, int | tuple[int, int]]:
             raise ValueError(
                 f"--dims takes NAME=N with N >= 0, such as batch=8, or a range such as batch=1:64, got {pair!r}"
             )
-        found[name] = int(size) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
+        said = int(size) if len(sizes) == 1 else (int(sizes[0]), int(sizes[1]))
+        if found.setdefault(name, said) != said:
+            raise ValueError(f"--dims has two sizes for {name!r}: {pair!r} came after another")
     return found
 
 
@@ -60,6 +63,29 @@ def blocks(text: str) -> dict[str, int | tuple[int, int]]:
             raise ValueError(f"takes device=N, stream=N, pool=N:M, such as device=1, got {pair!r}")
         found[name] = (int(numbers[0]), int(numbers[1])) if name == "pool" else int(number)
     return found
+
+
+def values(pairs: list[str]) -> dict[str, Any]:
+    """NAME=V, or NAME=V,V,V of an input of several numbers."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"--values takes NAME=V, such as k=5 or shape=2,3,4, got {pair!r}")
+        numbers = [_number(each.strip(), pair) for each in text.split(",")]
+        said = numbers if len(numbers) > 1 else numbers[0]
+        if found.setdefault(name, said) != said:
+            raise ValueError(f"--values has two values for {name!r}: {pair!r} came after another")
+    return found
+
+
+def _number(text: str, pair: str) -> int | float | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text) if re.fullmatch("[-+]?[0-9]{1,20}", text) else float(text)
+    except ValueError:
+        raise ValueError(f"--values takes numbers, true and false, such as k=5 or shape=2,3,4, got {pair!r}") from None
 
 
 def types(text: str) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -86,14 +86,13 @@ def write_onnx(
     plan: PlanRecord,
     path: str | os.PathLike[str],
     source: Any,
-    dims: Mapping[str, int] | None,
-    inplace_ops: Collection[str],
+    options: Mapping[str, Any],
 ) -> None:
     """Write the model of a plan in its order; see `Plan.to_onnx`."""
     if source is not None:
-        given = Source(source, kind_of(source), made(Reading, {"dims": dims, "inplace_ops": inplace_ops}))
-    elif dims or inplace_ops:
-        raise TypeError("options dims and inplace_ops go with source=, they came without")
+        given = Source(source, kind_of(source), made(Reading, options))
+    elif any(options.values()):
+        raise TypeError(f"options {', '.join(options)} go with source=, they came without")
     elif plan.source is None:
         raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
     else:
@@ -160,6 +159,7 @@ def _key(source: Source) -> tuple[Any, ...]:
         id(read.optimizer),
         read.keep_gradients,
         sorted((read.dims or {}).items()),
+        repr(sorted((read.values or {}).items(), key=lambda pair: pair[0])),
         sorted(read.inplace_ops),
         read.trust,
         source.engine,
@@ -174,11 +174,12 @@ def _by_engine(source: Source | None, engine: str) -> Source | None:
 
 
 def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str, Any]]) -> Source:
-    """The source that was given again: what it is called with has the sizes that were planned, unless `dims` has."""
+    """The source that was given again: what it is called with has the sizes that were planned, unless options do."""
     kind = kind_of(given["source"])
     if kind not in (*_TORCH, *_ONNX):
         raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
-    args, kwargs = call if kind == "torch" and not given["dims"] else ((), {})
+    has_sizes = kind in ("torch", *_ONNX) and not given["dims"] and not given["values"]
+    args, kwargs = call if has_sizes else ((), {})
     read = {name: value for name, value in given.items() if name != "source"}
     return Source(given["source"], kind, made(Reading, {**read, "args": args, "kwargs": kwargs}))
 

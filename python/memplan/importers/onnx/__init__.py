@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import MissingDependencyError, SourceError
@@ -19,24 +19,30 @@ class Imported(NamedTuple):
     """A model as the importer has seen it.
 
     The nodes of `model` are the ops of `graph`, in their order. A tensor of the graph may have a longer name than the
-    output of the node. `payload` has what the tensors of `model` lack.
+    output of the node. `payload` has what the tensors of `model` lack. By the values of the constants and inputs
+    `deciding`, branches were taken. `values` are those of inputs for which the graph is as it is.
     """
 
     graph: dict[str, Any]
     model: onnx.ModelProto
     payload: Payload
+    deciding: frozenset[str]
+    values: Mapping[str, onnx.TensorProto]
 
 
 def import_onnx(
     source: str | os.PathLike[str] | onnx.ModelProto,
     *,
+    args: Sequence[Any] | Mapping[str, Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
     dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
     inplace_ops: Collection[str] = (),
 ) -> dict[str, Any]:
     """Turn an ONNX model, a file or in memory, into a graph dict; options are those of `memplan.capture`.
 
     Shapes come from onnx's own shape inference, and from ONNX Runtime for its own operators, which a file has that it
-    has optimised. No payload is needed, and external data stays unread.
+    has optimised. No payload is needed; of external data, small constants are read, which sizes may depend on.
     Model-local functions are inlined. Graph inputs are of kind `input`; initializers (sparse ones at their
     dense size) and Constants are `weight`; what nodes write is `intermediate`. Identity, Reshape, Squeeze,
     Unsqueeze and Flatten are aliases. What other nodes may share with their inputs is optional: outputs written
@@ -50,18 +56,34 @@ def import_onnx(
     carries has the same shape in every iteration; what a Loop collects is as long as its trip count, if that
     is constant.
 
-    A dimension of an input that has neither value nor name is called `input[axis]` in `dims`.
+    An If whose condition follows from sizes and constants is not there: the nodes of the branch that it takes stand in
+    its place, and the other is not read.
 
-    SourceError: the file is no ONNX model; a symbolic dimension of an input has no value, or `dims` names one that does
-    not exist or gives a negative value; or a tensor has no known or no fixed size (the message names the tensor).
+    Any dimension of an input is called `input[axis]` in `dims`; one that has neither value nor name, alone. The shapes
+    of `args` and `values` are sizes too. `values` of inputs hold; those of small integers in `args` hold where sizes
+    depend on them.
+
+    SourceError: the file is no ONNX model; a symbolic dimension of an input has no value; `dims` names one that does
+    not exist or gives a negative value; two sizes are said of one dimension; or a tensor has no known or no fixed size
+    (the message names the tensor). TypeError: `args` or `values` that no input takes.
     """
-    return imported(source, dims=dims, inplace_ops=inplace_ops).graph
+    options: dict[str, Any] = {
+        "args": args,
+        "kwargs": kwargs,
+        "dims": dims,
+        "values": values,
+        "inplace_ops": inplace_ops,
+    }
+    return imported(source, **options).graph
 
 
 def imported(
     source: str | os.PathLike[str] | onnx.ModelProto,
     *,
+    args: Sequence[Any] | Mapping[str, Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
     dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
     inplace_ops: Collection[str] = (),
 ) -> Imported:
     """As `import_onnx`, with the model that the graph dict was made from."""
@@ -69,25 +91,32 @@ def imported(
         import onnx  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError("reading ONNX models needs onnx: pip install memplan[onnx]") from error
-    from . import bodies, functions, graph, loops, payload, relations, schemas, scopes, shapes, symbols
+    from . import bodies, functions, given, graph, loops, payload, relations, scopes, symbols
 
-    values = _checked_dims({} if dims is None else dims)
+    sizes = _checked_dims({} if dims is None else dims)
     model = loaded(source)
     if not model.HasField("graph"):
         raise SourceError(f"{_title(source)}: expected an ONNX model, got one without a graph")
     if (field := payload.not_text(model)) is not None:
         raise SourceError(f"{_title(source)}: {field} must be UTF-8 text")
-    kept = payload.Payload()
+    kept = payload.Payload(folder_of(source))
     working = functions.inlined(kept.without(model))
     bodies.normalise(working, kept)
-    schemas.check_nodes(working)
-    symbols.bind(working, values)
-    working = shapes.infer(working)
-    opset = next((opset.version for opset in working.opset_import if not opset.domain), 1)
-    constants = bodies.small_constants(working.graph)
+    said = given.given_for(working, args, kwargs or {}, values or {})
+    bound = symbols.bind(working, sizes, said.shapes)
+    found, held = given.inferred(working, said, bound.sizes)
+    symbols.check_followed(found.model, bound)
+    opset = next((opset.version for opset in found.model.opset_import if not opset.domain), 1)
+    constants = {**bodies.small_constants(found.model.graph), **held}
     optional = relations.Relations(constants, opset, inplace_ops)
-    written = graph.GraphWriter(working, working.graph, {}, optional, loops.Loops(constants, opset)).write()
-    return Imported(scopes.with_scopes(written, working), working, kept)
+    of_loops = loops.Loops(constants, opset)
+    written = graph.GraphWriter(found.model, found.model.graph, {}, optional, of_loops).write()
+    return Imported(scopes.with_scopes(written, found.model), found.model, kept, frozenset(found.deciding), held)
+
+
+def folder_of(source: object) -> str | None:
+    """The folder of a model's file, where its external data lie; None for a model in memory."""
+    return os.path.dirname(os.path.abspath(source)) if isinstance(source, (str, os.PathLike)) else None
 
 
 def _title(source: object) -> str:

@@ -38,8 +38,7 @@ class State(NamedTuple):
 def normalise(model: ModelProto, payload: Payload) -> None:
     """Bring `model`, which `payload` has copied, in place into the form above.
 
-    SourceError if a Constant holds strings or nothing, a node other than If, Loop and Scan has graphs, or the numbers
-    of a node's inputs and outputs do not fit its body's.
+    SourceError if the numbers of a node's inputs and outputs do not fit its body's. Constants of strings stay nodes.
     """
     for graph in nested(model.graph):
         _fold_constants(graph, payload)
@@ -51,8 +50,10 @@ def normalise(model: ModelProto, payload: Payload) -> None:
             _own_outputs(graph, taken)
         _name_nodes(graph)
         for node in graph.node:
-            _check_bodies(node)
-            _name_final_states(node, taken)
+            if sorted(name for name, _ in bodies(node)) == _expected_bodies(node):
+                for _, body in bodies(node):
+                    _check_arity(node, body)
+                _name_final_states(node, taken)
     lend_constants(model.graph, ChainMap())
 
 
@@ -129,17 +130,24 @@ def _scan_inputs(node: NodeProto) -> int:
     return int(attributes_of(node).get("num_scan_inputs", 0))
 
 
-def _check_bodies(node: NodeProto) -> None:
-    """Refuse a node whose graphs are not those of its kind of control flow, or do not fit its arity."""
+def check_form(node: NodeProto) -> None:
+    """Refuse a node whose graphs are not those of its kind of control flow, and a Constant without numbers."""
     found = sorted(name for name, _ in bodies(node))
-    expected = sorted(BODIES.get(node.op_type, ())) if node.domain == "" else []
+    expected = _expected_bodies(node)
     if found != expected:
         raise SourceError(
             f"{label(node)} holds the graphs [{', '.join(found)}], expected [{', '.join(expected)}]: "
             "only the bodies of If, Loop and Scan can be planned"
         )
-    for _, body in bodies(node):
-        _check_arity(node, body)
+    if node.op_type == "Constant" and node.domain == "" and any(node.output):
+        name = node.output[0]
+        if any(attribute.name in ("value_string", "value_strings") for attribute in node.attribute):
+            raise SourceError(f"constant {name!r} holds strings, whose size is not fixed; expected numbers")
+        raise SourceError(f"constant {name!r} has no value: expected the attribute value, value_int, ...")
+
+
+def _expected_bodies(node: NodeProto) -> list[str]:
+    return sorted(BODIES.get(node.op_type, ())) if node.domain == "" else []
 
 
 def _check_arity(node: NodeProto, body: GraphProto) -> None:
@@ -165,12 +173,14 @@ def _fold_constants(graph: GraphProto, payload: Payload) -> None:
     for index in reversed(range(len(graph.node))):
         node = graph.node[index]
         if node.op_type == "Constant" and node.domain == "" and any(node.output):
-            graph.initializer.append(_constant(node, payload))
-            del graph.node[index]
+            tensor = _constant(node, payload)
+            if tensor is not None:
+                graph.initializer.append(tensor)
+                del graph.node[index]
 
 
-def _constant(node: NodeProto, payload: Payload) -> TensorProto:
-    """The tensor that a Constant node stands for, named as its output."""
+def _constant(node: NodeProto, payload: Payload) -> TensorProto | None:
+    """The tensor that a Constant node stands for, named as its output; None if it holds strings or nothing."""
     name = node.output[0]
     for attribute in node.attribute:
         if attribute.name == "value":
@@ -186,9 +196,7 @@ def _constant(node: NodeProto, payload: Payload) -> TensorProto:
         if attribute.name in ("value_int", "value_ints"):
             values = attribute.ints if attribute.name == "value_ints" else attribute.i
             return _from_attribute(name, TensorProto.INT64, values, payload)
-        if attribute.name in ("value_string", "value_strings"):
-            raise SourceError(f"constant {name!r} holds strings, whose size is not fixed; expected numbers")
-    raise SourceError(f"constant {name!r} has no value: expected the attribute value, value_int, ...")
+    return None
 
 
 def _from_attribute(name: str, dtype: int, values: Any, payload: Payload) -> TensorProto:
@@ -224,11 +232,12 @@ def _separate_names(graph: GraphProto, taken: set[str], renamed: Mapping[str, st
             taken.update(own)
             names.update({name: fresh(name, taken) for name in clashes})
             if names:
-                _rename(body, names)
+                rename(body, names)
             _separate_names(body, taken, names)
 
 
-def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+def rename(graph: GraphProto, names: Mapping[str, str]) -> None:
+    """Give values of a graph other names, where it defines and reads them; bodies of its nodes stay as they are."""
     for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
         value.name = names.get(value.name, value.name)
     for node in graph.node:

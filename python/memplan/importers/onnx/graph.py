@@ -11,6 +11,7 @@ from ...dtypes import nbytes
 from ...errors import SourceError
 from ..graph_dict import peak_of
 from . import runtime
+from .behind import advice
 from .bodies import bodies, label, reads, states
 from .effects import keeps_its_place
 from .flops import flops_of, flops_of_bodies
@@ -85,13 +86,15 @@ class GraphWriter:
 
     def _unknown_size(self, value: TypeProto, what: str, writer: NodeProto | None) -> str:
         problem = f"{what} has no known size: its shape is {shape_text(value)}"
+        found = advice(self._model, writer) if writer is not None else ""
         named = symbols(value)
         if named:
-            return f"{problem}; pass dims={{{', '.join(f'{name!r}: ...' for name in named)}}}"
+            dims = f"pass dims={{{', '.join(f'{name!r}: ...' for name in named)}}}"
+            return f"{problem}; {found}, or {dims}" if found else f"{problem}; {dims}"
         if writer is not None and runtime.is_its_own(writer):
             return f"{problem}; {runtime.remedy(writer)}"
-        advice = "declare its full shape in the model's value_info, or make what it depends on constant"
-        return f"{problem}; {advice}{why_unknown(self._model)}"
+        usual = "declare its full shape in the model's value_info, or make what it depends on constant"
+        return f"{problem}; {found or usual}{why_unknown(self._model)}"
 
     def _add_op(self, node: NodeProto) -> None:
         inputs = list(dict.fromkeys(value for value in node.input if value))

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import NodeProto, TensorProto
 
 from .bodies import attributes_of
-from .values import array
+from .payload import array
 
 
 class Parameters:

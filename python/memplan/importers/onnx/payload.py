@@ -2,7 +2,8 @@
 
 Sizes come from dimensions and dtypes, so payload is never needed, except that small tensors steer shape
 inference (the target of a Reshape, the starts of a Slice): those of at most `KEPT_ELEMENTS` elements keep
-theirs. All others, and all whose data is in another file, become stubs that inference treats as external.
+theirs, also those in a file beside the model, if it is there. All others become stubs that inference treats as
+external.
 Fields are copied one by one, so that a model of any size is neither serialised nor duplicated, and the
 caller's model is left as it was. Who runs the model asks `Payload.of` for what a stub stands for.
 """
@@ -13,23 +14,36 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import onnx.numpy_helper
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx.external_data_helper import load_external_data_for_tensor
+
+from ...dtypes import nbytes
+from ...errors import SourceError
 
 KEPT_ELEMENTS = 1024
+
+IN_MEMORY = (
+    "is in another file, and a ModelProto does not say where that lies; give the path of the model, or load its "
+    "external data"
+)
 
 # Initializers need not be listed as inputs from this version of the format on.
 _FREE_INITIALIZERS = 4
 
 _TAG = "memplan.payload"  # under which a stub holds its number
+_UNREAD = "memplan.unread"  # and why the payload of a small tensor could not be read
 
 
 class Payload:
     """Copies models without the payload of their tensors, and knows where it is.
 
     A stub, which stands for a tensor without payload, holds a number. `of` gives the tensor that it stands for.
+    External data lie in `folder`, None for a model in memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = folder
         self._taken: list[TensorProto | SparseTensorProto] = []
 
     def without(self, model: ModelProto) -> ModelProto:
@@ -104,14 +118,54 @@ class Payload:
                 several[field](item, getattr(target, field).add())
 
     def _copy_tensor(self, source: TensorProto, target: TensorProto) -> None:
-        external = source.data_location == TensorProto.EXTERNAL
-        small = not external and math.prod(source.dims) <= KEPT_ELEMENTS
-        target.CopyFrom(source if small else self.stub(source))
+        if math.prod(source.dims) > KEPT_ELEMENTS:
+            target.CopyFrom(self.stub(source))
+        elif source.data_location != TensorProto.EXTERNAL:
+            target.CopyFrom(source)
+        else:
+            try:
+                target.CopyFrom(self._read(source))
+            except Exception as error:  # what onnx and the file system complain of shares no type
+                target.CopyFrom(self.stub(source))
+                target.external_data.add(key=_UNREAD, value=" ".join(str(error).split())[:300])
+
+    def _read(self, source: TensorProto) -> TensorProto:
+        """A small tensor with its payload, which is in a file beside the model."""
+        if self._folder is None:
+            raise SourceError(f"it {IN_MEMORY}")
+        tensor = TensorProto()
+        tensor.CopyFrom(source)
+        said = [entry for entry in tensor.external_data if entry.key == "length"] or [tensor.external_data.add()]
+        said[0].key, said[0].value = "length", str(_bytes_of(source))  # else all of the file might be read
+        load_external_data_for_tensor(tensor, self._folder)
+        if len(tensor.raw_data) != _bytes_of(source):
+            raise SourceError(f"expected {_bytes_of(source)} bytes, got {len(tensor.raw_data)}")
+        del tensor.external_data[:]
+        tensor.data_location = TensorProto.DEFAULT
+        return tensor
 
     def _copy_sparse(self, source: SparseTensorProto, target: SparseTensorProto) -> None:
         target.dims.extend(source.dims)
         self._copy_tensor(source.values, target.values)
         self._copy_tensor(source.indices, target.indices)
+
+
+def unread(tensor: TensorProto) -> str:
+    """Why the payload of a small tensor could not be read; empty for others."""
+    return next((entry.value for entry in tensor.external_data if entry.key == _UNREAD), "")
+
+
+def _bytes_of(tensor: TensorProto) -> int:
+    name = str(TensorProto.DataType.Name(tensor.data_type)).lower()
+    return nbytes({"float": "float32", "double": "float64"}.get(name, name), list(tensor.dims))
+
+
+def array(tensor: TensorProto) -> Any:
+    """The value of a tensor; None if its payload does not fit its dims and dtype."""
+    try:
+        return onnx.numpy_helper.to_array(tensor)
+    except Exception:  # numpy's and onnx's complaints about broken payload share no type
+        return None
 
 
 def not_text(message: Any, where: str = "model") -> str | None:

@@ -14,7 +14,7 @@ import onnx.defs
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 from ...errors import SourceError
-from .bodies import bodies, label, nested
+from .bodies import bodies, check_form, label, nested
 
 
 class Signature(NamedTuple):
@@ -30,15 +30,28 @@ class Signature(NamedTuple):
 def check_nodes(model: ModelProto) -> None:
     """Compare every node of a known operator, in bodies too, with its signature and with what it may read.
 
-    SourceError names the node, what was expected and what it has.
+    SourceError names the node, what was expected and what it has. Also if a Constant holds strings or nothing, or a
+    node other than If, Loop and Scan has graphs.
     """
     versions = {opset.domain: opset.version for opset in model.opset_import}
     for graph in nested(model.graph):
         for node in graph.node:
+            check_form(node)
             signature = signature_of(node, versions)
             if signature is not None:
                 _check(node, signature)
     _check_reads(model.graph, frozenset())
+
+
+def is_sound(node: NodeProto, versions: dict[str, int]) -> bool:
+    """Whether a node fits its operator's signature, or its operator is not known to onnx."""
+    signature = signature_of(node, versions)
+    try:
+        if signature is not None:
+            _check(node, signature)
+    except SourceError:
+        return False
+    return True
 
 
 def signature_of(node: NodeProto, versions: dict[str, int]) -> Signature | None:

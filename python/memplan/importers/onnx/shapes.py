@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import ChainMap
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import onnx
 import onnx.helper
@@ -18,10 +20,12 @@ import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from ...errors import SourceError
-from .bodies import bodies, lend_constants, nested, small_constants, states
-from .schemas import signature_of
-from .types import learn, static_shape, types, value_info
-from .values import array, drop_values, propagate
+from .bodies import bodies, label, lend_constants, nested, small_constants, states
+from .branches import has_branches
+from .payload import array
+from .schemas import check_nodes, signature_of
+from .types import learn, shape_text, static_shape, types, value_info
+from .values import Values, drop_values, misfit
 
 _INT64_MAX = 2**63 - 1
 # Outputs that inference leaves untyped, of old opsets and of functions: of the type of which input.
@@ -33,24 +37,44 @@ _TYPED_LIKE = {
 }
 
 
-def infer(model: ModelProto) -> ModelProto:
-    """`model` with the types of all values that can be known; `model` itself loses its declared types.
+class Inferred(NamedTuple):
+    """A model with the types of all values that can be known, and what decided on the branches that were taken."""
 
-    SourceError if onnx's inference refuses the model as a whole.
+    model: ModelProto
+    deciding: Collection[str]  # the constants and inputs by whose values branches were taken
+    is_complete: bool  # whether the size of all that nodes write is known
+
+
+def infer(model: ModelProto, sizes: Mapping[str, int]) -> Inferred:
+    """The types of all values that can be known, and branches that are taken in any run in place of their If.
+
+    `model` itself loses its declared types. `sizes` are those that its symbolic dimensions were given.
+
+    SourceError: a node does not fit its operator, or reads what nothing provides, and it is in no branch that is never
+    taken; onnx's inference refuses the model as a whole; or a node cannot take the shapes that follow from `sizes`.
     """
     pinned = {value.name for value in model.graph.input}
     for graph in nested(model.graph):
         pinned |= _pin_counters(graph)
-    declared = [_forget(graph, pinned) for graph in nested(model.graph)]
+    declared = {name: type for graph in nested(model.graph) for name, type in _forget(graph, pinned).items()}
     _type_unwritten_outputs(model.graph)
     _add_placeholders(model)
+    values = Values()
+    while has_branches(model) and _propagate(model, values):  # before inference, which looks into all branches
+        pass
+    check_nodes(model)
     while True:
         model = _infer_once(model, strict=False)
         if _settle(model.graph, ChainMap(), ChainMap()):
             continue
-        if _is_complete(model) or not (_propagate(model) or _recall(model, declared)):
+        is_complete = _is_complete(model)
+        if (not is_complete or has_branches(model)) and _propagate(model, values):
+            continue
+        if not is_complete and sizes:
+            _check_fits(model, model.graph, ChainMap(), sizes)
+        if is_complete or not _recall(model, declared):
             drop_values(model)
-            return model
+            return Inferred(model, values.deciding, is_complete)
 
 
 def why_unknown(model: ModelProto) -> str:
@@ -66,7 +90,7 @@ def _pin_counters(graph: GraphProto) -> set[str]:
     """Names of Loops' iteration numbers, and of conditions without a first value; scalars where unshaped."""
     pinned: set[str] = set()
     for node in graph.node:
-        if node.op_type == "Loop" and node.domain == "":
+        if node.op_type == "Loop" and node.domain == "" and bodies(node) and len(bodies(node)[0][1].input) > 1:
             number, condition = bodies(node)[0][1].input[:2]
             counters = {number.name: (number, TensorProto.INT64)}
             if not node.input[1]:
@@ -169,20 +193,36 @@ def _trip_count(node: NodeProto, constants: ChainMap[str, TensorProto]) -> int |
     return max(0, int(value.item()))
 
 
-def _recall(model: ModelProto, declared: list[dict[str, TypeProto]]) -> bool:
+def _check_fits(
+    model: ModelProto, graph: GraphProto, outer: ChainMap[str, TypeProto], sizes: Mapping[str, int]
+) -> None:
+    """Refuse a node whose inputs have shapes that do not go together; not in branches, which need not be taken."""
+    known, constants = outer.new_child(types(graph)), small_constants(graph)
+    for node in graph.node:
+        if (why := misfit(node, known, constants, model)) is not None:
+            given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            shapes = [f"{name!r} {shape_text(known[name])}" for name in dict.fromkeys(node.input) if name]
+            raise SourceError(f"{label(node)} cannot take {', '.join(shapes)}, with the sizes {given}: {why}")
+        for _, body in bodies(node) if node.op_type != "If" else ():
+            _check_fits(model, body, known, sizes)
+
+
+def _recall(model: ModelProto, declared: dict[str, TypeProto]) -> bool:
     """Put back, once, the declared types of values that inference could not shape; whether there were any."""
     changed = False
-    for graph, saved in zip(nested(model.graph), declared, strict=True):
+    for graph in nested(model.graph):
         current = types(graph)
-        unknown = [name for name in saved if static_shape(current.get(name, TypeProto())) is None]
-        for name in unknown:
-            value_info(graph, name).type.CopyFrom(saved.pop(name))
-            changed = True
+        own = [value.name for value in (*graph.input, *graph.output)]
+        own += [name for node in graph.node for name in node.output]
+        for name in own:
+            if name in declared and static_shape(current.get(name, TypeProto())) is None:
+                value_info(graph, name).type.CopyFrom(declared.pop(name))
+                changed = True
     return changed
 
 
-def _propagate(model: ModelProto) -> bool:
-    if not propagate(model):
+def _propagate(model: ModelProto, values: Values) -> bool:
+    if not values.propagate(model):
         return False
     lend_constants(model.graph, ChainMap())
     return True

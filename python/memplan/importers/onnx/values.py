@@ -3,8 +3,8 @@
 Exported models derive shapes by arithmetic (Shape, Gather, Mul, Concat, ScatterElements, Where, ... and at last a
 Reshape or Expand), which onnx's inference does not follow. Once the symbolic dimensions have values, that
 arithmetic is constant, and onnx's reference implementation evaluates it, one small node at a time; what
-depends on the results is inferred on the way. Values become initializers, which inference looks at;
-`drop_values` takes them out again and keeps their types.
+depends on the results is inferred on the way, and an If whose condition is known becomes the branch that it takes.
+Values become initializers, which inference looks at; `drop_values` takes them out again and keeps their types.
 
 (Inference has an option to propagate data. It is not used: it spells out every vector, of any length, as one
 symbolic value per element.)
@@ -13,19 +13,20 @@ symbolic value per element.)
 from __future__ import annotations
 
 import math
-from collections import ChainMap
-from collections.abc import Mapping
+from collections import ChainMap, deque
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import onnx.helper
 import onnx.numpy_helper
 import onnx.shape_inference
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
-from . import runtime
+from . import branches, runtime
 from .bodies import bodies, nested, small_constants
-from .payload import KEPT_ELEMENTS
+from .payload import KEPT_ELEMENTS, array
+from .schemas import is_sound
 from .types import learn, static_shape, types, value_info
 
 # What these write differs from run to run
@@ -35,19 +36,17 @@ RANDOM = frozenset(
 # What these write depends on values, and is little more than what they read
 _SELECTED = frozenset({"Compress", "NonZero", "Unique"})
 
+# What these write follows from sizes
+OF_SIZES = ("Shape", "Size")
+
 Types = ChainMap[str, TypeProto]
 Constants = ChainMap[str, TensorProto]
 
 
-def propagate(model: ModelProto) -> bool:
-    """Evaluate what is constant and shape what follows from it, in place; whether anything became known."""
-    return _walk(model.graph, ChainMap(), ChainMap(), model)
-
-
 def drop_values(model: ModelProto) -> None:
-    """Take out the initializers that nodes of the same graph write, and keep their types."""
+    """Take out the initializers that inputs or nodes of the same graph write, and keep their types."""
     for graph in nested(model.graph):
-        written = {name for node in graph.node for name in node.output}
+        written = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
         known = types(graph)
         for index in reversed(range(len(graph.initializer))):
             name = graph.initializer[index].name
@@ -56,31 +55,80 @@ def drop_values(model: ModelProto) -> None:
                 del graph.initializer[index]
 
 
-def array(tensor: TensorProto) -> Any:
-    """The value of a tensor; None if its payload does not fit its dims and dtype."""
-    try:
-        return onnx.numpy_helper.to_array(tensor)
-    except Exception:  # numpy's and onnx's complaints about broken payload share no type
-        return None
+class Values:
+    """What is found of the values of a model, walk after walk.
+
+    Attributes
+    ----------
+    deciding : set of str
+        Constants and inputs by whose values branches were taken.
+    """
+
+    def __init__(self) -> None:
+        self.deciding: set[str] = set()
+        self._made_of: dict[str, frozenset[str]] = {}  # by whose values a value that nodes write is known
+
+    def propagate(self, model: ModelProto) -> bool:
+        """Evaluate what is constant, shape what follows from it, and take branches, in place.
+
+        Whether anything became known. The nodes need not have been checked.
+        """
+        versions = {opset.domain: opset.version for opset in model.opset_import}
+        return self._walk(model.graph, ChainMap(), ChainMap(), model, versions)
+
+    def _walk(
+        self, graph: GraphProto, outer: Types, outer_constants: Constants, model: ModelProto, versions: dict[str, int]
+    ) -> bool:
+        known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
+        places = _places(graph)
+        nodes, passed, used = deque(graph.node), list[NodeProto](), {node.name for node in graph.node}
+        changed = is_unfolded = False
+        while nodes:
+            node = nodes.popleft()
+            branch = branches.taken(node, constants)
+            if branch is not None:
+                self.deciding |= self._behind(node.input[0])
+                nodes.extendleft(reversed(branches.unfold(node, branch, graph, used)))
+                known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
+                places, changed, is_unfolded = _places(graph), True, True
+                continue
+            passed.append(node)
+            if not is_sound(node, versions):
+                continue
+            for name, inferred in _shapes(node, known, constants, model).items():
+                place = places[name] if name in places else graph.value_info.add(name=name)
+                place.type.CopyFrom(inferred)
+                known[name] = inferred
+                changed = True
+            for tensor in _results(node, known, constants, model):
+                self._note(node, tensor.name)
+                constants[tensor.name] = tensor
+                graph.initializer.append(tensor)
+                changed = True
+            for _, body in bodies(node):
+                changed |= self._walk(body, known, constants, model, versions)
+        if is_unfolded:
+            _replace_nodes(graph, passed)
+        return changed
+
+    def _note(self, node: NodeProto, name: str) -> None:
+        """A value follows from sizes alone, or from values of what the node reads."""
+        read = [] if node.op_type in OF_SIZES else [self._behind(name) for name in node.input if name]
+        self._made_of[name] = frozenset().union(*read)
+
+    def _behind(self, name: str) -> frozenset[str]:
+        return self._made_of.get(name, frozenset([name]))
 
 
-def _walk(graph: GraphProto, outer: Types, outer_constants: Constants, model: ModelProto) -> bool:
-    known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
-    places = {value.name: value for value in (*graph.value_info, *graph.output)}
-    changed = False
-    for node in graph.node:
-        for name, inferred in _shapes(node, known, constants, model).items():
-            place = places[name] if name in places else graph.value_info.add(name=name)
-            place.type.CopyFrom(inferred)
-            known[name] = inferred
-            changed = True
-        for tensor in _results(node, known, constants, model):
-            constants[tensor.name] = tensor
-            graph.initializer.append(tensor)
-            changed = True
-        for _, body in bodies(node):
-            changed |= _walk(body, known, constants, model)
-    return changed
+def _places(graph: GraphProto) -> dict[str, ValueInfoProto]:
+    return {value.name: value for value in (*graph.value_info, *graph.output)}
+
+
+def _replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
+    copy = GraphProto()
+    copy.node.extend(nodes)
+    del graph.node[:]
+    graph.node.extend(copy.node)
 
 
 def _shapes(node: NodeProto, known: Types, constants: Constants, model: ModelProto) -> dict[str, TypeProto]:
@@ -101,12 +149,29 @@ def _shapes(node: NodeProto, known: Types, constants: Constants, model: ModelPro
     return {name: found[name] for name in unknown if static_shape(found.get(name, TypeProto())) is not None}
 
 
+def misfit(
+    node: NodeProto, known: Mapping[str, TypeProto], constants: Mapping[str, TensorProto], model: ModelProto
+) -> str | None:
+    """What onnx says against a node that gets inputs of these shapes; None if nothing, or its outputs are known."""
+    inputs = [name for name in dict.fromkeys(node.input) if name]
+    is_open = any(name and not _is_shaped(name, known) for name in node.output)
+    if not is_open or bodies(node) or not all(_is_shaped(name, known) for name in inputs):
+        return None
+    single = single_node(node, known, model)
+    single.graph.initializer.extend(constants[name] for name in inputs if name in constants)
+    try:
+        onnx.shape_inference.infer_shapes(single, strict_mode=True)
+    except Exception as error:
+        return " ".join(str(error).rpartition("] ")[2].split())[:300]
+    return None
+
+
 def _results(node: NodeProto, known: Types, constants: Constants, model: ModelProto) -> list[TensorProto]:
     """The values that a node writes, if they are known, small and not there yet."""
     written = [name for name in node.output if name]
     if node.domain or any(name in constants for name in written):
         return []
-    if node.op_type in ("Shape", "Size"):
+    if node.op_type in OF_SIZES:
         values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
     elif node.op_type not in RANDOM and not bodies(node) and all(name in constants for name in node.input if name):
         values = _run(node, constants, model) if _is_small(node, known) else []
@@ -118,7 +183,7 @@ def _results(node: NodeProto, known: Types, constants: Constants, model: ModelPr
     return [onnx.numpy_helper.from_array(value, name) for name, value in zip(written, arrays, strict=False)]
 
 
-def _is_shaped(name: str, known: Types) -> bool:
+def _is_shaped(name: str, known: Mapping[str, TypeProto]) -> bool:
     return static_shape(known.get(name, TypeProto())) is not None
 
 

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
-from ...importers.onnx import imported, loaded
+from ...importers.onnx import Imported, folder_of, imported, loaded
 from ...options.source import Source
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def program_of(source: Source) -> Program:
     """
     if source.engine not in ENGINES:
         raise ValueError(f"engine must be 'reference' or 'onnxruntime', got {source.engine!r}")
-    found = imported(source.value, dims=source.reading.dims, inplace_ops=source.reading.inplace_ops)
+    found = _imported(source)
     from .bound import Program
 
-    return Program(found, lambda: loaded(source.value), _folder(source.value), source.engine)
+    return Program(found, lambda: loaded(source.value), folder_of(source.value), source.engine)
 
 
 def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[str]) -> None:
@@ -47,7 +47,7 @@ def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[st
 
     assert plan.fitting is not None
     assert plan.fitting.pieces is not None
-    found = imported(source.value, dims=source.reading.dims, inplace_ops=source.reading.inplace_ops)
+    found = _imported(source)
     graph = graph_of(found.graph, measured=True)
     splitter = Splitter(found, loaded(source.value), graph)
     regions = regions_of(graph, plan.changes, plan.fitting.pieces.does)
@@ -56,9 +56,10 @@ def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[st
     if not taken:
         what = "no pieces lower what a runtime holds for little more work: the model is written as it was"
         warnings.warn(what, RuntimeWarning, stacklevel=5)
-    write(splitter.model(taken), path, _folder(source.value))
+    write(splitter.model(taken), path, folder_of(source.value))
 
 
-def _folder(source: Any) -> str | None:
-    """The folder of a model's file; None for a model in memory."""
-    return os.path.dirname(os.path.abspath(source)) if isinstance(source, (str, os.PathLike)) else None
+def _imported(source: Source) -> Imported:
+    read = source.reading
+    sizes: dict[str, Any] = {"args": read.args, "kwargs": read.kwargs, "dims": read.dims, "values": read.values}
+    return imported(source.value, **sizes, inplace_ops=read.inplace_ops)

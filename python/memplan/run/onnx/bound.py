@@ -16,6 +16,7 @@ from ...errors import SourceError
 from ...importers.graph_dict import graph_of
 from ...importers.onnx import Imported
 from ...importers.onnx.bodies import bodies, reads, small_constants
+from ...importers.onnx.payload import array
 from ...importers.onnx.types import types
 from ...kinds import MOVE_OUT, MOVES
 from ...plans.usage import Span
@@ -73,7 +74,9 @@ class Program:
         weights = Weights(found.payload, folder)
         self.weights: dict[str, Array] = {t.name: weights.array(t) for t in model.graph.initializer}
         self.steering = {name for name, t in small_constants(model.graph).items() if t.data_type in _STEERING}
+        self.steering |= found.deciding
         self.inputs = [value.name for value in model.graph.input]
+        self.planned = {name: np.asarray(array(value)) for name, value in found.values.items()}  # inputs' only values
         self.steps: dict[str, Step] = {}
         build, known = Builder(model, weights, engine), ChainMap(types(model.graph))
         tensor_of = {tensor.name: tensor.name for tensor in self.graph.tensors}
@@ -140,7 +143,7 @@ class Bound:
         `plan.reuse_edges()` allow; by default it is that of the graph.
         """
         program, memory = self._program, self._memory
-        given = named_inputs(args, kwargs or {}, program.inputs, self._tensors)
+        given = named_inputs(args, kwargs or {}, program.inputs, self._tensors, program.planned)
         given |= checked_weights(weights or {}, program.weights, self._tensors, program.steering)
         given = {name: value.copy() if memory.shows(value) else value for name, value in given.items()}
         poisoned = self._poisoned(order) if check else {}

@@ -13,11 +13,16 @@ from .values import Array, described, numpy_dtype
 
 
 def named_inputs(
-    args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], tensors: Mapping[str, _core.Tensor]
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Sequence[str],
+    tensors: Mapping[str, _core.Tensor],
+    planned: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """The inputs by name.
+    """The inputs by name. Those that were `planned` for one value have it where they are not given.
 
-    TypeError if one is missing, unknown, given twice, or of another dtype; ValueError if one is of another shape.
+    TypeError if one is missing, unknown, given twice, or of another dtype; ValueError if one is of another shape, or
+    has another value than was planned.
     """
     given = _by_name(args, names)
     for name, value in kwargs.items():
@@ -27,10 +32,18 @@ def named_inputs(
     for name in given:
         if name not in names:
             raise TypeError(f"the model has no input {name!r}; {offer(name, names, 'inputs')}")
+    given = {**planned, **given}
     missing = [name for name in names if name not in given]
     if missing:
         raise TypeError(f"the run lacks the input {', '.join(map(repr, missing))}; {offer('', names, 'inputs')}")
-    return {name: _checked(value, tensors[name], f"input {name!r}") for name, value in given.items()}
+    found = {name: _checked(value, tensors[name], f"input {name!r}") for name, value in given.items()}
+    for name, value in planned.items():
+        if not np.array_equal(found[name], value):
+            raise ValueError(
+                f"input {name!r} must be {value.tolist()}, for which alone the model was planned, got "
+                f"{found[name].tolist()}; plan it for another value"
+            )
+    return found
 
 
 def checked_weights(

@@ -8,7 +8,7 @@ from onnx import NodeProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_tensor
 
 from ...errors import SourceError
-from ...importers.onnx.payload import Payload
+from ...importers.onnx.payload import IN_MEMORY, Payload
 from .values import Array
 
 
@@ -49,10 +49,7 @@ class Weights:
         if tensor.data_location != TensorProto.EXTERNAL:
             return np.array(onnx.numpy_helper.to_array(tensor))
         if self._folder is None:
-            raise SourceError(
-                f"the value of {tensor.name!r} is in another file, and a ModelProto does not say where that lies; "
-                "give the path of the model, or load its external data"
-            )
+            raise SourceError(f"the value of {tensor.name!r} {IN_MEMORY}")
         loaded = TensorProto()
         loaded.CopyFrom(tensor)
         load_external_data_for_tensor(loaded, self._folder)
