@@ -1,10 +1,13 @@
-"""Ops of a graph, made anew with something changed."""
+"""A graph and its ops, made anew with something changed."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from . import _core
+from .errors import GraphError
+from .text import offer
 
 _FIELDS = (
     *("name", "type", "inputs", "outputs", "workspace", "aliases", "inplace", "overwrites", "stream"),
@@ -18,6 +21,19 @@ def without_overlap(graph: _core.Graph) -> _core.Graph:
         return graph
     ops = [changed(op, ordered=[], reads_first=False) for op in graph.ops]
     return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
+
+
+def kept_alive(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
+    """The graph in which tensors of these names live to the end, as its outputs do.
+
+    GraphError: the graph has no tensor of that name.
+    """
+    known = [tensor.name for tensor in graph.tensors]
+    for name in names:
+        if graph.index(name) is None:
+            raise GraphError(f"keep_alive must name tensors, got {name!r}; {offer(name, known, 'tensors')}")
+    outputs = list(dict.fromkeys([*graph.outputs, *names]))
+    return graph if outputs == graph.outputs else _core.Graph(graph.tensors, graph.ops, outputs, graph.layout)
 
 
 def changed(op: _core.Op, **changes: Any) -> _core.Op:

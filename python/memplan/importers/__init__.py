@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from ..inplace_ops import check_types, with_inplace
-from ..ops import without_overlap
+from ..ops import kept_alive, without_overlap
 from ..options.records import Reading
 from ..options.source import Source
 from ..options.taking import request
@@ -81,10 +81,10 @@ def captured(source: Any, reading: Reading) -> Captured:
     """Import any accepted source; see `memplan.capture`."""
     given = {option for option, value in reading.given().items() if not _is_nothing(value)}
     if isinstance(source, Network):
-        for option in sorted(given):
+        for option in sorted(given - {"keep_alive"}):
             raise TypeError(f"option {option} goes with capture; this network was captured without it")
         graph = source.graph if reading.overlap else without_overlap(source.graph)
-        return Captured(graph, source.source, source.notes, source.device)
+        return Captured(kept_alive(graph, reading.keep_alive), source.source, source.notes, source.device)
     kind = kind_of(source)
     _refuse_options(kind, given)
     for name, size in (reading.dims or {}).items():
@@ -96,6 +96,7 @@ def captured(source: Any, reading: Reading) -> Captured:
         buffers = _read(kind, source, reading)
     if isinstance(buffers, _core.Graph):
         check_types(buffers, reading.inplace_ops, "inplace_ops")
+        buffers = kept_alive(buffers, reading.keep_alive)
         if not reading.overlap:
             buffers = without_overlap(buffers)
     if reading.device is not None:
@@ -150,8 +151,9 @@ _OPTIONS = {
 
 
 def _refuse_options(kind: str, used: set[str]) -> None:
-    for option in sorted(used - _OPTIONS.get(kind, set())):
-        takers = ", ".join(k for k, options in _OPTIONS.items() if option in options)
+    takes = {k: options | {"keep_alive"} if "inplace_ops" in options else options for k, options in _OPTIONS.items()}
+    for option in sorted(used - takes.get(kind, set())):
+        takers = ", ".join(k for k, options in takes.items() if option in options)
         raise TypeError(f"option {option} does not apply to a source of kind {kind}; it applies to: {takers}")
 
 

@@ -22,6 +22,7 @@ class CaptureOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -42,6 +43,7 @@ class PlanOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -87,6 +89,7 @@ class FitOptions(TypedDict, total=False):
     blocks: Mapping[str, Any] | None
     inplace_ops: Collection[str]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -115,6 +118,7 @@ class ReorderOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -144,6 +148,7 @@ class OrderBoundOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -169,6 +174,7 @@ class CompareOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -213,6 +219,7 @@ class PlanManyOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool
@@ -248,6 +255,7 @@ class VerifyOptions(TypedDict, total=False):
     inplace_ops: Collection[str]
     overlap: bool | Literal["tflite-micro"]
     signature: str | None
+    keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
     kernels: bool

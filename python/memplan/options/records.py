@@ -156,6 +156,14 @@ class Reading(Record):
         ),
     )
 
+    keep_alive: Collection[str] = option(
+        (),
+        """Names of tensors that are read after the run, besides the outputs: they live to its end, and nothing lies
+        over them. In the graph of the plan they are outputs; inputs and weights stay what they are.""",
+        lambda value: names(value, "keep_alive"),
+        flag=Flag("NAME,NAME", "tensors that are read after the run, besides the outputs: they live to its end"),
+    )
+
     trust: bool = option(
         False,
         """For a .pt2 source. To read such a file, torch runs parts of it, as Python does with pickles. False: torch

@@ -8,6 +8,7 @@ from typing import Any
 from .. import _core
 from ..errors import SourceError, UnsupportedError
 from ..kinds import MOVE_OUT, MOVES
+from ..ops import kept_alive
 from ..plans.record import PlanRecord
 
 ANOTHER = "the network is not the one that was planned, or changed since"
@@ -17,8 +18,9 @@ _NO_PROGRAM = "plan.run runs it, but it cannot be given as a program"
 def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
     """SourceError names the first tensor or op of a network that is not as it was planned.
 
-    The ops may have been planned in another order.
+    The ops may have been planned in another order, and tensors kept alive.
     """
+    imported = kept_alive(imported, [name for name in planned.outputs if imported.index(name) is not None])
     if planned == imported:
         return
     was, now = planned.to_dict(), imported.to_dict()
