@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,10 @@ import pytest
 
 import memplan
 from memplan.run.inductor import backend, compiling, rewriting, trimming
+from memplan.run.inductor.compiled import loaded, loaded_since, times_loaded
+from memplan.run.inductor.forward_outputs import Step
+from memplan.run.inductor.settings import Settings
+from memplan.sizes import Budget, budget_of
 
 pytest.importorskip("torch")
 
@@ -284,6 +290,39 @@ def test_a_new_process_finds_code_and_plans(tmp_path: Path) -> None:
 # What is left to torch
 
 
+def test_graphs_that_are_alike_are_listed_once_and_their_arenas_told_apart() -> None:
+    """As those of equal layers that are compiled one by one, without a cache."""
+    model, x = net()
+    with torch.no_grad():
+        compiled(model, split=False)(x)
+    (found,) = memplan.compiled_plans()
+    (graph,) = loaded_since(times_loaded() - 1)
+    loaded(replace(graph, name="inference 77").to_text())
+    assert memplan.compiled_plans() == [found]
+    loaded(replace(graph, name="inference 78", arenas=graph.arenas * 2).to_text())
+    first, *others = map(repr, memplan.compiled_plans())
+    assert "'inference 78' on cpu, arena 2 of 2, <memplan.Plan" in others[-1]
+    assert ", arena" not in first
+
+
+SILENT = """
+import torch, memplan
+from memplan.run.inductor.found import backend  # as torch imports it
+run = torch.compile(torch.nn.LSTM(4, 4), backend=backend)
+for _ in range(2):
+    run(torch.zeros(2, 1, 4))
+print("ran")
+assert not memplan.compiled_plans()
+"""
+
+
+def test_a_model_of_which_dynamo_compiles_nothing_is_not_passed_over() -> None:
+    run = subprocess.run([sys.executable, "-c", SILENT], capture_output=True, text=True, check=True)
+    lines = [line for line in run.stderr.splitlines() if "no graph to the backend" in line]
+    assert len(lines) == 1
+    assert "so far: Attempted to wrap RNN, GRU, or LSTM. Explanation: Dynamo does not support" in lines[0]
+
+
 def test_malloc_gives_back_once_what_compiling_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     trims = []
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trims.append))
@@ -312,7 +351,30 @@ def test_control_flow(caplog: pytest.LogCaptureFixture) -> None:
     with torch.no_grad():
         result = compiled(function)(x)
     assert torch.allclose(result, (x @ x @ x @ x).sin().sin())
-    assert "is left to torch: torch.compile nests wrappers (control flow)" in caplog.text
+    (message,) = [message for message in caplog.messages if "is left to torch" in message]
+    assert "is left to torch: torch.compile nests wrappers (control flow)" in message
+
+
+@pytest.mark.parametrize("budget", [None, budget_of("90%", "budget")])
+def test_what_is_left_to_torch_is_said_once(
+    budget: Budget | None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forward and backward each, however often they are tried."""
+    monkeypatch.setattr(compiling, "rewritten", refuse)
+    said: set[tuple[str, str]] = set()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in range(6):
+            with V.set_graph_handler(SimpleNamespace(is_backward=number % 2, graph_id=number)):
+                assert not compiling._plan(None, False, Settings(budget=budget), Step(), said, refuse)
+    warned = [str(warning.message).partition(":")[0] for warning in caught]
+    logged = [message.partition(":")[0] for message in caplog.messages if "is left to torch" in message]
+    expected = ["forward 0 is left to torch", "backward 1 is left to torch"]
+    assert (warned, logged) == (([], expected) if budget is None else (expected, []))
+
+
+def refuse(*_: Any) -> Any:
+    raise memplan.UnsupportedError("it is unlike others")
 
 
 def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...explaining.explanation import Explanation
 from ...explaining.held import Held, Whole
 from ...plans.record import PlanRecord
 from ...printing.units import format_bytes
-from . import trimming
+from . import given, trimming
 
 _CURES = {
     "saved for backward": 'options={"budget": "60%"} of the backend',
@@ -58,6 +58,8 @@ class CompiledPlan:
         figures above are for the sizes with which the graph was compiled.
     held : Held
         What `explain` explains.
+    arena, arenas : int
+        Which of the arenas of its graph it is, from 0 on, and how many the graph has.
     """
 
     name: str
@@ -69,6 +71,8 @@ class CompiledPlan:
     outside: int
     scale: str = "1"
     held: Held | None = field(default=None, repr=False, compare=False)
+    arena: int = 0
+    arenas: int = 1
 
     def explain(self) -> Explanation:
         """All that the graph holds on the device, in arenas and outside of them, and what would bring less.
@@ -80,7 +84,8 @@ class CompiledPlan:
         return self.held.explain()
 
     def __repr__(self) -> str:
-        return f"<memplan.run.CompiledPlan: {self.name!r} on {self.device}, {self.plan!r}>"
+        which = f", arena {self.arena + 1} of {self.arenas}" if self.arenas > 1 else ""
+        return f"<memplan.run.CompiledPlan: {self.name!r} on {self.device}{which}, {self.plan!r}>"
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,10 @@ class Loaded:
     def planned(self) -> list[int]:
         """The most bytes that the graph holds on each device."""
         return [figures["planned"] for figures in self.figures.values()]
+
+    def contents(self) -> str:
+        """All that it says but its number, as text."""
+        return replace(self, name=self.name.split()[0]).to_text()
 
     def to_text(self) -> str:
         """As one line of JSON."""
@@ -156,13 +165,18 @@ def forget_since(times: int) -> None:
 def compiled_plans() -> list[CompiledPlan]:
     """The plans of what ``torch.compile(f, backend="memplan")`` has compiled in this process, or found in its caches.
 
-    In the order in which the code was loaded first: one per arena. A backward is compiled when it first runs, unless
-    torch has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed nothing, or which
-    holds less as torch compiles it, is not listed.
+    In the order in which the code was loaded first: one per arena, of which a graph may have several. Graphs that are
+    alike, as those of equal layers that are compiled one by one, are listed once. A backward is compiled when it first
+    runs, unless torch has it in a cache. The last 1,000 graphs are remembered. A graph for which memplan placed
+    nothing, or which holds less as torch compiles it, is not listed.
+
+    If torch.compile has given no graph to the backend, because Dynamo can compile nothing of a model, the logger
+    ``memplan.run`` says why.
     """
     with _lock:
-        graphs = {graph.to_text(): graph for graph in _loaded}.values()  # torch may load code more than once
-    return [_plan_of(graph, arena) for graph in graphs for arena in graph.arenas]
+        graphs = {graph.contents(): graph for graph in reversed(_loaded)}  # torch may load code more than once
+    given.say_if_none()
+    return [_plan_of(graph, number) for graph in reversed(graphs.values()) for number in range(len(graph.arenas))]
 
 
 def clear_compiled_plans() -> None:
@@ -184,7 +198,8 @@ def columns(plan: PlanRecord, device: str, scale: str) -> dict[str, Any]:
     }
 
 
-def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
+def _plan_of(graph: Loaded, number: int) -> CompiledPlan:
+    arena = graph.arenas[number]
     lives = arena["size"], arena["first"], arena["last"]
     problem = _core.Problem(*lives, alignment=arena["alignment"], names=arena["names"])
     offsets = np.array(arena["offsets"], np.int64)
@@ -193,7 +208,8 @@ def _plan_of(graph: Loaded, arena: dict[str, Any]) -> CompiledPlan:
     plan = PlanRecord(problem=problem, offsets=offsets, seconds=0.0, **facts)
     device = arena["device"]
     held = _held(f"{graph.name} on {device}", **graph.held[device])
-    return CompiledPlan(graph.name, device, plan, **graph.figures[device], scale=arena["scale"], held=held)
+    which = {"arena": number, "arenas": len(graph.arenas)}
+    return CompiledPlan(graph.name, device, plan, **graph.figures[device], scale=arena["scale"], held=held, **which)
 
 
 def _held(

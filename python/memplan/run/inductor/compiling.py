@@ -29,6 +29,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
+from . import given
 from .attempts import within
 from .budget import WithinBudget
 from .compiled import loaded_since, times_loaded
@@ -40,7 +41,8 @@ from .rewriting import rewritten
 from .settings import Settings
 
 log = logging.getLogger("memplan.run")
-_NOW: ContextVar[tuple[Settings, Step] | None] = ContextVar("memplan.run.inductor", default=None)
+_Said = set[tuple[str, str]]  # kinds of graphs that are left to torch, and why: each is said once
+_NOW: ContextVar[tuple[Settings, Step, _Said] | None] = ContextVar("memplan.run.inductor", default=None)
 _ONCE = threading.Lock()
 _Pass = Callable[[Any, bool], None]
 _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type lacks what torch puts into it
@@ -61,15 +63,19 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
 
     Backward graphs are compiled later, out of this call, perhaps on another thread: the settings go along.
     """
+    given.note()
     if compile_fx_of_torch.fx_compile_mode != compile_fx_of_torch.FxCompileMode.NORMAL:
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
+    planned = functools.partial(_planned, _Said())
     if settings.budget is not None:
-        return within(_planned, graph, inputs, settings, patches, settings.budget)
-    return _planned(graph, inputs, settings, patches)
+        return within(planned, graph, inputs, settings, patches, settings.budget)
+    return planned(graph, inputs, settings, patches)
 
 
-def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]) -> Callable[..., Any]:
+def _planned(
+    said: _Said, graph: Any, inputs: Sequence[Any], settings: Settings, patches: dict[str, Any]
+) -> Callable[..., Any]:
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
     step = Step()
     decompositions = gathering() if isinstance(patches.get("custom_partitioner_fn"), WithinBudget) else None
@@ -81,10 +87,10 @@ def _planned(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
             graph = partitioner.split(graph)
         step.outputs, before = Outputs.of(graph), times_loaded()
         own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
-        with _CONFIG.patch(cache_key_tag=own), _planning(settings, step):
+        with _CONFIG.patch(cache_key_tag=own), _planning(settings, step, said):
             code = compile_fx_of_torch.compile_fx_inner(graph, *args, **kwargs)
         if step.left is None:  # the code was in a cache
-            step.left = next((said.left for said in loaded_since(before) if said.name.startswith("forward")), None)
+            step.left = next((one.left for one in loaded_since(before) if one.name.startswith("forward")), None)
         return code
 
     with _CONFIG.patch(cache_key_tag=tag):
@@ -97,8 +103,8 @@ def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:
 
 
 @contextmanager
-def _planning(settings: Settings, step: Step) -> Iterator[None]:
-    token = _NOW.set((settings, step))
+def _planning(settings: Settings, step: Step, said: _Said) -> Iterator[None]:
+    token = _NOW.set((settings, step, said))
     try:
         yield
     finally:
@@ -148,14 +154,15 @@ def _in_place_of(by_torch: _Pass) -> _Pass:
     @functools.wraps(by_torch)
     def run_wrapper_ir_passes(codegen: Any, is_inference: bool) -> None:
         now = _NOW.get()
-        if now is None or not _plan(codegen, is_inference, *now, by_torch):
+        inside = isinstance(codegen, wrapper.SubgraphPythonWrapperCodegen)  # of a graph that is left to torch
+        if now is None or inside or not _plan(codegen, is_inference, *now, by_torch):
             by_torch(codegen, is_inference)
 
     run_wrapper_ir_passes._by_memplan = True  # type: ignore[attr-defined]
     return run_wrapper_ir_passes
 
 
-def _plan(codegen: Any, inference: bool, settings: Settings, step: Step, by_torch: _Pass) -> bool:
+def _plan(codegen: Any, inference: bool, settings: Settings, step: Step, said: _Said, by_torch: _Pass) -> bool:
     """Put arenas into a wrapper; False, with the wrapper as it was, where that cannot be done."""
     kind = "inference" if inference else "backward" if V.graph.is_backward else "forward"
     name = f"{kind} {V.graph.graph_id}"
@@ -163,8 +170,12 @@ def _plan(codegen: Any, inference: bool, settings: Settings, step: Step, by_torc
     try:
         found = rewritten(codegen, name, settings, step, by_torch)
     except (UnsupportedError, SourceError) as reason:
-        log.warning("%s is left to torch: %s", name, reason)
-        if settings.budget is not None:
+        if (kind, str(reason)) in said:
+            return False
+        said.add((kind, str(reason)))
+        if settings.budget is None:
+            log.warning("%s is left to torch: %s", name, reason)
+        else:
             more = "it may hold more than the budget, which only the sizes of its tensors are within"
             warnings.warn(f"{name} is left to torch: {reason}; {more}", RuntimeWarning, stacklevel=2)
         return False
