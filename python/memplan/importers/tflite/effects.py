@@ -41,10 +41,9 @@ class Effects(NamedTuple):
     anything: bool = False  # it may read and change all states
     once: bool = False  # it may not run again
 
-    def __or__(self, other: object) -> Effects:
-        if not isinstance(other, Effects):
-            return NotImplemented
-        return Effects(*(a | b for a, b in zip(self, other, strict=True)))
+    def and_those_of(self, other: Effects) -> Effects:
+        changes, anything = self.changes | other.changes, self.anything or other.anything
+        return Effects(self.reads | other.reads, changes, anything, self.once or other.once)
 
     @property
     def any(self) -> bool:
@@ -62,10 +61,10 @@ def effects(file: File, position: int, running: tuple[int, ...] = ()) -> list[Ef
     handles = dict(_handles(file, subgraph))
     found = []
     for operator in operators_of(subgraph):
-        own = _own(file, operator, handles) | _variables(file, operator, subgraph, position)
+        own = _own(file, operator, handles).and_those_of(_variables(file, operator, subgraph, position))
         for called in file.called(operator):
             for inner in effects(file, called, (*running, position)):
-                own |= inner
+                own = own.and_those_of(inner)
         found.append(own)
     return found
 

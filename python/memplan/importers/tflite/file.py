@@ -54,7 +54,7 @@ class File:
 
     def dtype(self, tensor: Any) -> str:
         """As in the schema, such as "FLOAT32"."""
-        return self._dtypes.get(tensor.Type(), f"type {tensor.Type()}")
+        return str(self._dtypes.get(tensor.Type(), f"type {tensor.Type()}"))
 
     def kind(self, operator: Any) -> str:
         """The builtin operator as in the schema, such as "CONV_2D", or the name of a custom one."""
