@@ -217,7 +217,7 @@ def test_each_module_takes_the_cheaper_way() -> None:
     assert all(map(torch.equal, losses, plain[0]))
     assert all(torch.equal(state[key], value) for key, value in plain[1].items())
     assert "compute again: " in str(found)
-    assert "keep tensors in host memory: " in str(found)
+    assert "keep tensors in a file: " in str(found)
     for allow, message in (([], "got 'none'"), (["swap"], "got 'swap'")):
         with pytest.raises(
             ValueError, match=f"allow must hold one or more of recompute, offload, split, update, {message}"
@@ -323,7 +323,7 @@ def test_offloaded_bytes_are_moved_once_and_make_room() -> None:
         step_of(model, x)()
         assert found.moved == 2 * first > 0
         assert found._store._end <= first
-    assert "keep tensors in host memory: " in str(found)
+    assert "keep tensors in a file: " in str(found)
 
 
 def test_a_saved_view_and_a_written_storage_come_back_as_they_were() -> None:

@@ -105,6 +105,16 @@ def test_losses_in_pieces_equal_those_of_eager(name: str) -> None:
     assert held_whole(model, ids) == (name in WHOLE)
 
 
+def test_random_numbers_are_said_to_forbid_pieces() -> None:
+    model = nn.Sequential(nn.Linear(4, 64), nn.Dropout(), nn.Sequential(nn.ReLU(), nn.Dropout()), nn.Linear(64, 1))
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        memplan.run.fit(model, "10%", args=(torch.zeros(64, 4),), allow=["split"])
+    assert "what draws random numbers does not run in pieces: '1', '2.1', and the modules around" in str(caught.value)
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        memplan.run.fit(model.eval(), "10%", args=(torch.zeros(64, 4),), allow=["split"])
+    assert "random" not in str(caught.value)
+
+
 @pytest.mark.parametrize("how", [{"bias": False}, {"tied": True}])
 def test_heads_of_other_kinds(how: dict[str, Any]) -> None:
     model, ids = double(LOSSES["flat"], **how), ids_of()

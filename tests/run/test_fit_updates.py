@@ -102,7 +102,7 @@ def test_the_model_itself_may_move_out_what_it_keeps() -> None:
         memplan.run.checkpoint(model, "50%", args=(x,), loss=squares)
     with memplan.run.fit(model, "50%", args=(x,), loss=squares) as found:
         assert found.offloaded == ("",)
-        assert "keep tensors in host memory: the whole model" in str(found)
+        assert "keep tensors in a file: the whole model" in str(found)
         assert equal(trained(model, x, second), expected)
         real = peak(lambda: squares(model(x)).backward())
         assert found.after.kept + real <= usual // 2

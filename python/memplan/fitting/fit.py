@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import is_known, nbytes
+from ..errors import TimeLimitError
 from ..importers import captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
@@ -24,6 +25,7 @@ from ..plans.record import PlanRecord
 from ..sizes import budget_of
 from ..solving.planning import plan, sharing_of, storage_of
 from ..text import nearest
+from .advice import advised
 from .profile import op_costs, seconds_to_move
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 WAYS = ("recompute", "offload", "order", "donate", "split")
 USUAL = ("recompute", "order")  # what may be done where nothing else is said
 _PART_OF_SHARE = 0.3  # of the time, for the plan of which the capacity is a share
+_TRIED = 1.0  # seconds, for whether a plan fits in pieces where none fits without
 _CALL = 10_000.0  # operations in the time that calling a kernel takes
 _CALL_SECONDS = 5e-6
 
@@ -92,7 +95,18 @@ def fit(
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)
             error.plan = PlanRecord.of(solution, buffers.problem, changed, buffers, storage)
-        error.args = (_advised(error, ways), *error.args[1:])
+        same, tried = sharing_of(as_it_is), error.capacity
+
+        def in_pieces() -> bool | None:
+            try:
+                fit(graph, tried, planner, allow=[*ways, "split"], time_limit=_TRIED, **same)
+            except InfeasibleError as other:
+                return False if other.proven else None
+            except TimeLimitError:
+                return None
+            return True
+
+        error.args = (advised(error, graph, storage, ways, in_pieces), *error.args[1:])
         raise
     result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, storage)
     changes = ((Change("order"),) if found.reordered else ()) + splits + changes_of(found.changes)
@@ -175,17 +189,6 @@ def byte_cost(graph: _core.Graph, cost: str | Mapping[str, float]) -> float:
     if isinstance(cost, OpCosts):
         return cost.byte
     return 0.0 if call_cost(graph, cost, None) == 0 else 1.0
-
-
-def _advised(error: InfeasibleError, ways: Collection[str]) -> str:
-    """Why nothing fits, and what else there is."""
-    if "split" in ways and error.proven:  # in any order
-        return str(error)
-    advice = "" if error.proven else '; memplan.fit(source, "least") finds as little as can be reached'
-    if "order" not in ways:
-        advice = f"; in the given order of the ops, as allow holds {', '.join(ways)} and not order{advice}"
-    what, line, rest = str(error).partition("\n")
-    return what + advice + line + rest
 
 
 def _donations(found: PlanRecord, donated: Collection[str]) -> list[Change]:

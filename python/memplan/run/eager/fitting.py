@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # What modules may do, in words
 MODULES = {"recompute": "compute again", "offload": "keep tensors in host memory", "split": "run in pieces"}
 WAYS = (*MODULES, "update")
+_NAMED = 3  # modules
 _EXACT = tuple(name for name in WAYS if name != "split")  # with results equal bit for bit
 
 
@@ -53,9 +54,9 @@ def fit(
     """Change a step of training so that it fits a budget, at the least cost that is found.
 
     memplan chooses for each module whether it computes again what it keeps for the backward pass, moves it to host
-    memory, runs in pieces, or stays as it is, by steps without data. It also chooses whether gradients are used as they
-    come, as by `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses and gradients are those
-    without, bit for bit; up to rounding where something runs in pieces.
+    memory (on the CPU, to a file), runs in pieces, or stays as it is, by steps without data. It also chooses whether
+    gradients are used as they come, as by `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses
+    and gradients are those without, bit for bit; up to rounding where something runs in pieces.
 
     A module can run in pieces if its rows (samples of a batch, tokens) are independent, and it draws no random numbers:
     a few rows at a time, once more in the backward pass. The logits of a linear layer whose cross entropy is the loss
@@ -119,7 +120,12 @@ def fit(
             made["split"] = lambda: in_pieces(model, noted.independent())
         ways = {name: made[name]() for name in MODULES if name in allowed}
         heads = None if noted is None else heads_in(noted)
-        return Fitted(fit_modules(run, budget, [*ways.values()], updates, must, heads), ways, store, run)
+        try:
+            found = fit_modules(run, budget, [*ways.values()], updates, must, heads)
+        except InfeasibleError as error:
+            error.args = (f"{error}{_whole(noted.drawing() if noted is not None else [])}", *error.args[1:])
+            raise
+        return Fitted(found, ways, store, run)
 
     if allow is None and budget != "least":
         try:
@@ -127,6 +133,15 @@ def fit(
         except InfeasibleError:
             pass
     return fitted(allowed)
+
+
+def _whole(drawing: Sequence[str]) -> str:
+    """Why modules are not in pieces, as the end of a message."""
+    if not drawing:
+        return ""
+    first = ", ".join(f"'{name}'" if name else "the model itself" for name in drawing[:_NAMED])
+    more = f" and {len(drawing) - _NAMED} more" if len(drawing) > _NAMED else ""
+    return f"; what draws random numbers does not run in pieces: {first}{more}, and the modules around"
 
 
 def checkpoint(model: torch.nn.Module, budget: int | str, **step: Unpack[StepOptions]) -> Fitted:
@@ -195,11 +210,16 @@ class Fitted:
     def _done(self) -> list[tuple[str, str]]:
         """What is done, and by which modules."""
         done = [
-            (MODULES[way], ", ".join(name or "the whole model" for name in names))
+            (self._what(way), ", ".join(name or "the whole model" for name in names))
             for way, names in self._chosen.items()
             if names
         ]
         return done + ([("update as gradients come", "the optimizer")] if self.updates is not None else [])
+
+    def _what(self, way: str) -> str:
+        """What modules do. Tensors of the CPU are in host memory as they are."""
+        is_file = way == "offload" and self.after.device == "cpu"
+        return "keep tensors in a file" if is_file else MODULES[way]
 
     def __str__(self) -> str:
         before, after = with_bytes(self.before.total), with_bytes(self.after.total)

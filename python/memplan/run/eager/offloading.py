@@ -1,4 +1,4 @@
-"""Eager training within a budget: what modules keep for the backward pass lies in host memory until it is read.
+"""Eager training within a budget: what modules keep for the backward pass lies elsewhere until it is read.
 
 torch calls a hook with each tensor that autograd keeps, and one when it is read. The first copies the bytes of its
 storage out, and autograd keeps a handle; the second brings them back. A storage that is kept several times is copied
@@ -28,7 +28,7 @@ _LEAST = 4096  # bytes of a storage that is worth a copy
 
 
 def outside(model: torch.nn.Module, store: Store, transfer: float = 1.0) -> Way:
-    """Modules keep tensors in host memory."""
+    """Modules keep tensors in host memory; on the CPU, in a file."""
     return Way(False, lambda names: replaced_forward(model, names, partial(_Outside, store=store)), transfer=transfer)
 
 

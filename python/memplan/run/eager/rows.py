@@ -93,6 +93,14 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
             found[call.name] = axes if found.get(call.name, axes) == axes else None
         return {name: axes for name, axes in found.items() if axes is not None and name}
 
+    def drawing(self) -> list[str]:
+        """The innermost modules that draw random numbers, in the order of forward; "" is the whole model."""
+        found: dict[str, None] = {}
+        for at in (at for at, ran in enumerate(self.ops) if _draws(ran.func)):
+            around = [call for call in self.calls if call.first <= at < call.last]
+            found.update({call.name: None for call in around[-1:]})
+        return list(found)
+
     def rows(self, call: NotedCall) -> Axes | None:
         """The axes of its one argument along which the rows of a call are independent; None if they are not."""
         if len(call.given) != 1 or not isinstance(call.given[0], Tensor) or not isinstance(call.result, Tensor):
