@@ -44,7 +44,9 @@ def memory_planning_pass(
         As in `memplan.plan`.
     capacity
         Bytes that an arena may have at most, as an integer or text such as "256KiB"; or such bytes by memory id, as
-        ``{1: "64KiB", 2: "1MiB"}``. One number is for memory 1. Each method has its own arenas.
+        ``{1: "64KiB", 2: "1MiB"}``. One number is for memory 1. Each method has its own arenas. Several memories are
+        filled in the order of this mapping: what the first cannot hold goes to the next, so that as few bytes as
+        possible are written to and read from later ones. This is for programs whose tensors are all on the CPU.
     fallback
         If the planner fails, warn, and let ExecuTorch's greedy algorithm plan.
     method
@@ -52,13 +54,14 @@ def memory_planning_pass(
         methods are numbered in the order in which ExecuTorch plans them.
     memory_of
         A function from a node of the graph to the memory id for what it makes, or None for no choice. Tensors without
-        a choice are in memory 1.
+        a choice are in memory 1, or fill the memories of `capacity`.
     order
         The order in which operators run, in each graph and body: a name from `memplan.orders()`, with parameters as in
         `memplan.plan`. If a memory would hold more than in the program's own order, that one is kept.
     **options
         Those of ExecuTorch's `MemoryPlanningPass`: `alloc_graph_input`, `alloc_graph_output`, `alloc_mutable_buffers`,
-        `share_mutable_buffers`, and `alignment`, in bytes, by default 16.
+        `share_mutable_buffers`, and `alignment`, in bytes, by default 16. With `share_mutable_buffers`, memories are
+        not filled: memory 2 is that of the state.
 
     Returns
     -------

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from executorch.exir.memory_planning import MemoryAlgoResult, greedy
 from torch import fx
 
@@ -20,6 +21,7 @@ from ...sizes import in_bytes
 from ...solving.planning import plan as make_plan
 from ...text import one_line
 from .arena import PlannedArena, arena_name
+from .banks import Banks
 from .call import Call, Planned
 from .graphs import branches_of
 
@@ -49,6 +51,7 @@ class Algorithm:
         self._planner = planner
         self._options: dict[str, Any] = {"time_limit": time_limit, "seed": seed, "threads": threads}
         self._capacity = capacities(capacity)
+        self._fills = True
         self._fallback = fallback
         self._method = method
         self._methods = 0
@@ -100,6 +103,10 @@ class Algorithm:
         finally:
             self._label, self._bodies, self._branches = self._method or "the graph", {}, set()
 
+    def keep_memories(self) -> None:
+        """Fill no memory but the one that tensors were put into, or memory 1."""
+        self._fills = False
+
     def clear(self) -> None:
         """Forget what was planned: another program begins."""
         self.arenas, self._methods = [], 0
@@ -116,9 +123,8 @@ class Algorithm:
 
     def _placed(self, call: Call) -> MemoryAlgoResult:
         """The plans of all memories, kept when all are made."""
-        memories = sorted({*call.storages, *(memory for memory, size in enumerate(call.reserved) if size)})
-        plans = {memory: self._plan(call, memory) for memory in memories}
-        result = MemoryAlgoResult({}, [0] * (max([*memories, len(call.reserved) - 1, 1]) + 1))
+        plans = self._plans(call)
+        result = MemoryAlgoResult({}, [0] * (max([*plans, len(call.reserved) - 1, 1]) + 1))
         for memory, plan in plans.items():
             below = call.below(memory)
             call.write(result, memory, [below + offset for offset in plan.offsets.tolist()])
@@ -126,8 +132,34 @@ class Algorithm:
             self._keep(call, memory, result.bufsizes[memory], plan)
         return result
 
-    def _plan(self, call: Call, memory: int) -> PlanRecord:
-        """The plan of one memory: its storages, then its regions. One above the capacity is searched again."""
+    def _plans(self, call: Call) -> dict[int, PlanRecord]:
+        """By memory. What was put into no memory is in the first; if that is too small, memories are filled in turn."""
+        banks = Banks.of(call, self._capacity) if self._fills else None
+        if banks is None:
+            return {memory: self._plan(call, memory) for memory in call.memories()}
+        banks.put(call, {id(storage): next(iter(banks.room)) for storage in banks.free})
+        try:
+            return {memory: self._plan(call, memory) for memory in call.memories()}
+        except InfeasibleError:
+            found = self._filled(call, banks)
+        return {memory: self._plan(call, memory, found.get(memory)) for memory in call.memories()}
+
+    def _filled(self, call: Call, banks: Banks) -> dict[int, list[int]]:
+        """Offsets by memory, and storages in their memories."""
+        body = self._bodies.get(id(call.graph), "")
+        name = f"{self._label}, {f'body {body}, ' if body else ''}memories {', '.join(map(str, banks.room))}"
+        try:
+            return banks.fill(call, partial(make_plan, planner=self._planner, **self._options))
+        except InfeasibleError as error:
+            raise _named(error, name, 0) from error
+        except Exception as error:
+            raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
+
+    def _plan(self, call: Call, memory: int, known: list[int] | None = None) -> PlanRecord:
+        """The plan of one memory: its storages, then its regions. One above the capacity is searched again.
+
+        If none is found, `known` are offsets that fit.
+        """
         name = arena_name(self._label, self._bodies.get(id(call.graph), ""), call.memory_in_program(memory))
         besides = call.below(memory) + call.padding
         capacity = self._capacity.get(call.memory_in_program(memory))
@@ -137,7 +169,9 @@ class Algorithm:
             if capacity is not None and plan.peak + besides > capacity:
                 plan = make_plan(problem, self._planner, capacity=max(capacity - besides, 0), **self._options)
         except InfeasibleError as error:
-            raise _named(error, name, besides) from error
+            if known is None:
+                raise _named(error, name, besides) from error
+            plan = make_plan(problem.with_pins(np.array(known, np.int64), []), **self._options)
         except Exception as error:
             raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
         return plan

@@ -74,6 +74,11 @@ class Call:
     def memory_in_program(self, memory: int) -> int:
         return self._first_memory + memory - 1
 
+    def memories(self) -> list[int]:
+        """Those that hold something."""
+        used = {memory for memory, row in self.storages.items() if row}
+        return sorted(used | {memory for memory, size in enumerate(self.reserved) if size})
+
     def below(self, memory: int) -> int:
         """Bytes to keep free at the bottom of a memory, for bodies of a kind that is not known here."""
         return 0 if self._known or memory >= len(self.reserved) else self.reserved[memory]

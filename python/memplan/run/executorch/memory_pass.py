@@ -37,6 +37,8 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
     ):
         super().__init__(memory_planning_algo=MemoryPlanningAlgorithmSuite([algorithm]), **options)
         self.algorithm = algorithm
+        if self.share_mutable_buffers:  # memory 2 is that of the state
+            algorithm.keep_memories()
         self._memory_of = memory_of
         self._order = order
         self._signature: Any = None
