@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -218,8 +218,22 @@ def _run(node: NodeProto, constants: Constants, model: ModelProto) -> list[Any]:
 
 def single_node(node: NodeProto, known: Mapping[str, TypeProto], model: ModelProto) -> ModelProto:
     """A model of one node of a model, with the types of its inputs that are known."""
-    inputs = [name for name in dict.fromkeys(node.input) if name]
+    return small_model([node], [name for name in node.output if name], known, model)
+
+
+def small_model(
+    nodes: Sequence[NodeProto],
+    outputs: Sequence[str],
+    known: Mapping[str, TypeProto],
+    model: ModelProto,
+    constants: Sequence[TensorProto] = (),
+) -> ModelProto:
+    """A model of nodes that follow each other, with the types of their inputs that are known, and opsets of a model."""
+    there = {name for node in nodes for name in node.output} | {tensor.name for tensor in constants}
+    inputs = [
+        name for name in dict.fromkeys(name for node in nodes for name in node.input) if name and name not in there
+    ]
     values = [onnx.helper.make_value_info(name, known.get(name, TypeProto())) for name in inputs]
-    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    graph = onnx.helper.make_graph([node], "single", values, outputs)
+    made = [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = onnx.helper.make_graph(nodes, "single", values, made, constants)
     return onnx.helper.make_model(graph, opset_imports=list(model.opset_import), ir_version=model.ir_version)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, TensorProto
 
 from ... import _core
 from ...errors import SourceError
 from ...importers.graph_dict import graph_of
 from ...importers.onnx import Imported
-from ...importers.onnx.bodies import bodies, reads, small_constants
+from ...importers.onnx.bodies import small_constants
 from ...importers.onnx.payload import array
 from ...importers.onnx.types import types
 from ...kinds import MOVE_OUT, MOVES
@@ -25,38 +24,16 @@ from ..poison import deaths, deaths_in_order
 from ..program import Run
 from .feeds import checked_weights, named_inputs
 from .memory import Memory
-from .nodes import Builder, Runner
+from .nodes import Builder
+from .pieces import steps_in_pieces
 from .reordered import reordered, write
+from .steps import Step
 from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
     from ...plans.record import PlanRecord
     from ..program import Common
-
-
-class Step:
-    """An op of the graph, and what computes it. Names are those of the graph's tensors."""
-
-    def __init__(self, op: _core.Op, node: NodeProto, run: Runner, tensor_of: Mapping[str, str]) -> None:
-        self.op, self.run = op, run
-        self.inputs = [tensor_of[name] if name else None for name in node.input]
-        outer = [name for _, body in bodies(node) for name in reads(body)]
-        self.outer = {name: tensor_of[name] for name in outer if name in tensor_of}
-        self.outputs = op.outputs
-
-    def moved(self, op: _core.Op) -> Step:
-        """The step for an op of a plan, which may read other tensors than this, and be a copy: see `memplan.fit`."""
-        if (op.inputs, op.outputs) == (self.op.inputs, self.op.outputs):
-            return self
-        names = dict(zip(self.op.inputs, op.inputs, strict=False))
-        if len(self.op.inputs) != len(op.inputs):  # a view that was made again reads what it shows alone
-            names = {old: new for (_, old, _), (_, new, _) in zip(self.op.aliases, op.aliases, strict=True)}
-        step = copy(self)
-        step.op, step.outputs = op, op.outputs
-        step.inputs = [None if name is None else names.get(name, name) for name in self.inputs]
-        step.outer = {name: names.get(tensor, tensor) for name, tensor in self.outer.items()}
-        return step
 
 
 class Program:
@@ -78,12 +55,18 @@ class Program:
         self.inputs = [value.name for value in model.graph.input]
         self.planned = {name: np.asarray(array(value)) for name, value in found.values.items()}  # inputs' only values
         self.steps: dict[str, Step] = {}
-        build, known = Builder(model, weights, engine), ChainMap(types(model.graph))
+        self._build, known = Builder(model, weights, engine), ChainMap(types(model.graph))
+        self._constants = {**small_constants(model.graph), **found.values}
         tensor_of = {tensor.name: tensor.name for tensor in self.graph.tensors}
         for op, node in zip(self.graph.ops, model.graph.node, strict=True):
-            self.steps[op.name] = Step(op, node, build.runner(node, known), tensor_of)
+            self.steps[op.name] = Step(op, node, self._build.runner(node, known), tensor_of)
             self._op_of.update(dict.fromkeys(node.output, op.name))
             tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
+
+    def steps_of(self, plan: PlanRecord) -> Mapping[str, Step]:
+        """What computes each op of a plan, by name; copies of ops are not among them."""
+        pieces = None if plan.fitting is None else plan.fitting.pieces
+        return self.steps if pieces is None else steps_in_pieces(self.steps, pieces, self._build, self._constants)
 
     def bind(self, plan: PlanRecord, common: Common | None = None) -> Bound:
         """Make the arena of a plan of `graph`, or take a common one, and check the bounds of every view."""
@@ -113,7 +96,7 @@ class Bound:
         assert plan.buffers is not None
         self._program, self._plan = program, plan
         self._ops = plan.graph.ops
-        known = program.steps
+        known = program.steps_of(plan)
         self._steps = [
             None if op.type in MOVES else known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op)
             for op in self._ops
@@ -185,12 +168,10 @@ class Bound:
         if len(there) == len(step.outputs) and not check:
             return None
         places = self._memory.places
-        inputs = [None if name is None else places[name].read() for name in step.inputs]
-        found = step.run(inputs, {name: places[tensor].read() for name, tensor in step.outer.items()})
-        values = dict(zip(step.outputs, found, strict=True))
+        values = dict(zip(step.outputs, step.values(places), strict=True))
         for name, value in values.items():
-            self._require(step.op, name, value)
-            if name in there and not places[name].holds(value):
+            self._require(step, name, value)
+            if name in there and not step.target(name, places).holds(value):
                 raise SourceError(
                     f"op {step.op.name!r} ({step.op.type}) computes another value of {name!r} than lies in the bytes "
                     "that the plan lets it share: they were overwritten, or may not be shared"
@@ -199,7 +180,7 @@ class Bound:
         if len(stored) > 1:  # one may be made of the bytes that another is about to overwrite
             stored = {name: value.copy() if self._memory.shows(value) else value for name, value in stored.items()}
         for name, value in stored.items():
-            places[name].write(value)
+            step.target(name, places).write(value)
         return len(stored) if len(there) < len(step.outputs) else None
 
     def _move(self, op: _core.Op) -> int:
@@ -222,10 +203,10 @@ class Bound:
                 parts[whole] = parts.get(whole, 0) + self._tensors[part].bytes
         return found | {whole for whole, size in parts.items() if size == self._tensors[whole].bytes}
 
-    def _require(self, op: _core.Op, name: str, value: Array) -> None:
-        fault = self._memory.places[name].fault(value)
+    def _require(self, step: Step, name: str, value: Array) -> None:
+        fault = step.target(name, self._memory.places).fault(value)
         if fault is not None:
-            raise SourceError(f"op {op.name!r} ({op.type}) must give {name!r} as {fault}")
+            raise SourceError(f"op {step.op.name!r} ({step.op.type}) must give {name!r} as {fault}")
 
     def _workspaces(self) -> dict[int, list[Span]]:
         """The bytes of the arena that are the workspace of an op."""

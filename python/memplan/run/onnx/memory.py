@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ... import _core
+from ...dtypes import bits
 from ...errors import InvalidPlanError
 from ...plans.usage import Span
 from ..poison import GARBAGE
@@ -22,7 +23,9 @@ class Place:
     """The bytes of one tensor. Any address will do for numpy: `read` copies what an element's size does not divide."""
 
     def __init__(self, tensor: _core.Tensor, data: Bytes) -> None:
-        self.name, self.dtype, self.shape = tensor.name, tensor.dtype, tuple(tensor.shape or ())
+        self.name, self.dtype = tensor.name, tensor.dtype
+        # rows along several axes taken together have no shape
+        self.shape = (len(data) * 8 // bits(self.dtype),) if tensor.shape is None else tuple(tensor.shape)
         self.data = data
         self._packed = is_packed(self.dtype)
         self._array = None if self._packed else from_bytes(data, self.dtype, self.shape)
@@ -58,10 +61,69 @@ class Place:
 
     def fault(self, value: Array) -> str | None:
         """What is wrong with a value that is to lie here: "float32[2,3], got float64[2,3]"; None if nothing."""
-        dtype = numpy_dtype(self.dtype)
-        if value.dtype == dtype and value.shape == self.shape:
-            return None
-        return f"{described(np.broadcast_to(np.zeros((), dtype), self.shape))}, got {described(value)}"
+        return _fault(value, self.dtype, self.shape)
+
+
+class RowsOf(NamedTuple):
+    """Rows [begin, end) along axes of a tensor that are taken together, `ones` axes before the last of them.
+
+    `outer` and `inner` are the sizes of the tensor before and behind these axes. A tensor that holds some rows has the
+    row `base` first.
+    """
+
+    outer: tuple[int, ...]
+    ones: int
+    inner: tuple[int, ...]
+    begin: int
+    end: int
+    base: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of these rows, of the rank of the tensor."""
+        return (*self.outer, *[1] * self.ones, self.end - self.begin, *self.inner)
+
+    def of(self, array: Array) -> Array:
+        """A view of these rows, of a tensor that holds them."""
+        rows = array.reshape(*self.outer, -1, *self.inner)
+        return rows[(slice(None),) * len(self.outer) + (slice(self.begin - self.base, self.end - self.base),)]
+
+    def write(self, value: Array, array: Array) -> None:
+        """Store these rows in a tensor that holds them."""
+        rows = self.of(array)
+        np.copyto(rows, value.reshape(rows.shape), casting="no")
+
+
+class PlaceOfRows:
+    """The bytes of rows of a tensor, as a place."""
+
+    def __init__(self, whole: Place, rows: RowsOf) -> None:
+        self._whole, self._rows = whole, rows
+
+    def read(self) -> Array:
+        """The value of these rows."""
+        return self._rows.of(self._whole.read()).reshape(self._rows.sizes)
+
+    def write(self, value: Array) -> None:
+        """Store these rows; the others stay."""
+        array = self._whole.view()
+        self._rows.write(value, array)
+        if is_packed(self._whole.dtype):
+            self._whole.write(array)
+
+    def holds(self, value: Array) -> bool:
+        """Whether a value lies here, byte by byte."""
+        return self.read().tobytes() == value.tobytes()
+
+    def fault(self, value: Array) -> str | None:
+        """What is wrong with a value that is to lie here; None if nothing."""
+        return _fault(value, self._whole.dtype, self._rows.sizes)
+
+
+def _fault(value: Array, dtype: str, shape: tuple[int, ...]) -> str | None:
+    if value.dtype == numpy_dtype(dtype) and value.shape == shape:
+        return None
+    return f"{described(np.broadcast_to(np.zeros((), numpy_dtype(dtype)), shape))}, got {described(value)}"
 
 
 class Memory:

@@ -85,7 +85,7 @@ class Splitter:
         fresh.input[:] = [values.get(name, "") for name in node.input]
         fresh.output[:] = [values.get(name, "") for name in node.output]
         shapes = {values[name]: list(self.network.shapes[own[name]]) for name in known}
-        rows_of = _written(loop, op, {own[name]: values[name] for name in known})
+        rows_of = loop_dict(loop, op, {own[name]: values[name] for name in known})
         first, end = part.first, part.end
         if part.is_tile:
             for name, (axis, *_) in (*rows_of["reads"].items(), *rows_of["writes"].items()):
@@ -135,7 +135,7 @@ def _number(name: str, number: int) -> Any:
     return numpy_helper.from_array(np.array([number], np.int64), name)
 
 
-def _written(loop: _core.Loop, op: _core.Op, names: Mapping[str, str]) -> dict[str, Any]:
+def loop_dict(loop: _core.Loop, op: _core.Op, names: Mapping[str, str]) -> dict[str, Any]:
     """A loop as in a graph dict, with other names."""
 
     def axis(first: int, last: int) -> Any:
