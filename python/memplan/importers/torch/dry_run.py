@@ -29,6 +29,7 @@ from .fake import Fakes, describe, explain, map_tensors, tensors_in
 from .module import call_text, eager, label_of, loss_of, unchanged, weights_of, with_weights
 from .optimizers import alike, optimizer_of, step_of
 from .recurrent import with_kept, workspace_of_layer
+from .rewriting import Kept, Rewriting, Write, statistics_of_norms
 from .workspaces import workspace_of
 
 FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
@@ -58,7 +59,10 @@ class DryRun:
     saves: list[Save] = field(default_factory=list)
     touched: list[frozenset[int]] = field(default_factory=list)  # by each op, positions of storages
     calls: list[Call] = field(default_factory=list)  # the calls of modules, in the order in which they begin
-    changed: set[str] = field(default_factory=set)  # buffers that forward changes
+    # modules that may not give up what they keep, or not compute it again: what is written to in between
+    rewritten: dict[str, Write] = field(default_factory=dict)
+    not_again: dict[str, Write] = field(default_factory=dict)
+    too_early: Write | None = None  # a write in the backward pass to what was there before, and is read after it
 
 
 @dataclass
@@ -113,16 +117,10 @@ def dry_run(
         weights=_sizes(weights.values()), names=names, inputs=_sizes(t for _, t in tensors_in([args, kwargs]))
     )
     births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))], watch)
-    versions: dict[str, int] = {}
-
-    def versions_now() -> dict[str, int]:
-        return {name: weight._version for name, weight in weights.items()}
 
     def step() -> None:
-        versions.update(versions_now())
         with _autocast(autocast):
             result = module(*args, **kwargs)
-            found.changed = {name for name, version in versions_now().items() if version > versions[name]}
             start = None if not train else loss_of(label_of(module), result) if loss is None else loss(result)
         births.phase = BACKWARD
         if start is not None:
@@ -137,7 +135,7 @@ def dry_run(
             if going is not None:
                 stand_ins = {id(real): weights[name] for name, real in state.items()}
                 updates = births.updating(_as_fake(optimizer, stand_ins, fakes, device), going)
-            with births, births.watching(module) if watch else nullcontext(), updates, around or nullcontext():
+            with births, births.watching(module, weights) if watch else nullcontext(), updates, around or nullcontext():
                 with_weights(module, weights, step)
         except SourceError:
             raise
@@ -178,7 +176,9 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._place: dict[int, int] = {}  # of a storage's id
         self._known: list[Any] = []  # kept, so that their ids stay theirs
         self._outside: set[int] = set()
+        self._others: dict[int, tuple[int, Any]] = {}  # by id, storages that the step finds, and their numbers
         self._know(known)
+        self._rewriting: Rewriting | None = None
         self._done = False
 
     def __torch_dispatch__(
@@ -188,6 +188,8 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **(kwargs or {}))
         self._found.ops.append(str(func))
         self._found.phases.append(self.phase)
+        if self._rewriting is not None:
+            self._rewriting.ran(len(self._found.ops) - 1, func, args, kwargs or {})
         try:
             result = with_kept(func, args, kernels.run(func, args, kwargs or {}))
         except Exception:
@@ -209,10 +211,11 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._found.gradient.add(place)
 
     @contextmanager
-    def watching(self, module: torch.nn.Module) -> Iterator[None]:
-        """Meanwhile, note the calls of modules and what autograd keeps."""
+    def watching(self, module: torch.nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
+        """Meanwhile, note the calls of modules, which have these weights, and what autograd keeps."""
         names = {id(part): name for name, part in module.named_modules()}
         found, open_calls = self._found, list[Call]()
+        rewriting = self._rewriting = Rewriting(self._number, statistics_of_norms(module, weights))
 
         def begin(part: torch.nn.Module, _: Any) -> None:
             if id(part) in names and self.phase == FORWARD:
@@ -228,17 +231,17 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
                         call.returned[place] = max(call.returned.get(place, 0), tensor.nbytes)
                 call.last = len(found.ops)
 
-        def pack(tensor: Tensor) -> tuple[Tensor, Save | None]:
+        def pack(tensor: Tensor) -> tuple[Tensor, Save | None, Kept]:
             place = self._place.get(id(tensor.untyped_storage()))
-            if place is None:
-                return tensor, None
-            found.saves.append(Save(place, len(found.ops)))
-            return tensor, found.saves[-1]
+            save = None if place is None else Save(place, len(found.ops))
+            found.saves += [] if save is None else [save]
+            return tensor, save, rewriting.keep(len(found.ops), tensor)
 
-        def unpack(packed: tuple[Tensor, Save | None]) -> Tensor:
-            tensor, save = packed
+        def unpack(packed: tuple[Tensor, Save | None, Kept]) -> Tensor:
+            tensor, save, kept = packed
             if save is not None and save.read < 0:
                 save.read = len(found.ops)
+            rewriting.read(len(found.ops), kept)
             return tensor
 
         hooks = [register_module_forward_pre_hook(begin), register_module_forward_hook(finish)]
@@ -248,6 +251,8 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             for hook in hooks:
                 hook.remove()
+            self._rewriting = None
+        rewriting.look_back(found, found.phases.index(BACKWARD) if BACKWARD in found.phases else len(found.ops))
 
     @contextmanager
     def updating(
@@ -273,6 +278,12 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """These were there before the step."""
         self._known += [tensor.untyped_storage() for tensor in tensors]
         self._outside = {id(storage) for storage in self._known}
+
+    def _number(self, tensor: Tensor) -> int:
+        """A number for a storage: its position, or one below 0 if it is not born in the step."""
+        storage = tensor.untyped_storage()
+        place = self._place.get(id(storage))
+        return self._others.setdefault(id(storage), (-1 - len(self._others), storage))[0] if place is None else place
 
     def _meet(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,6 +35,13 @@ def place_of(error: BaseException, module: torch.nn.Module) -> str:
         return ""
     line = _line(own[-1].f_code.co_filename, next(n for f, n in traceback.walk_tb(error.__traceback__) if f is own[-1]))
     return f"; at {line}, in {_part(found, module)}"
+
+
+def line_of_user(frame: FrameType | None) -> str:
+    """The line of a model that runs, from which a frame was called; empty if there is none."""
+    while frame is not None and not _of_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def place_of_node(node: fx.Node) -> str:
@@ -68,6 +76,7 @@ def _selves(frames: list[FrameType]) -> Iterator[Any]:
             yield part
 
 
+@cache
 def _of_user(file: str) -> bool:
     """Whether a file is neither of torch nor of memplan nor of Python."""
     path = str(Path(file).resolve())

@@ -48,7 +48,7 @@ class Candidate:
     way: Way
 
 
-def candidates_of(found: DryRun, way: Way) -> list[Candidate]:
+def candidates_of(found: DryRun, way: Way, refused: Collection[str]) -> list[Candidate]:
     """Modules worth a thought: those that keep bytes of their own which no other module keeps.
 
     The model itself is one of them, without a name, if nothing is computed again.
@@ -59,9 +59,10 @@ def candidates_of(found: DryRun, way: Way) -> list[Candidate]:
         A step that was watched.
     way
         How they give it up.
+    refused
+        Names of modules that may not.
     """
     calls: dict[str, list[int]] = {}
-    refused = way.refused(found)
     for number, call in enumerate(found.calls):
         if call.last > call.first and (call.module or not way.again) and call.module not in refused:
             calls.setdefault(call.module, []).append(number)

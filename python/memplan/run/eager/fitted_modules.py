@@ -110,6 +110,7 @@ def fit_modules(
     nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
     if limit is not None and before.total <= limit:
         return nothing
+    heads = heads and [name for name in heads if name not in usual.not_again]
     if heads:
         lean = replace(step, heads=tuple(heads))
         without = lean.run(watch=True)
@@ -121,7 +122,7 @@ def fit_modules(
     search = _Search(step, found, before, ways, updates)
     tried = [nothing, search.tried([])] if updates else [nothing]
     if limit is None or tried[-1].after.total > limit:
-        each = [candidates_of(found, way) for way in ways]
+        each = [candidates_of(found, way, way.refused(usual)) for way in ways]
         together = [candidate for candidates in each for candidate in candidates]
         several = (together, *(each if len(ways) > 1 else ()))
         tried += [search.best(candidates, limit) for candidates in several if candidates]
@@ -134,7 +135,7 @@ def fit_modules(
         if not heads:  # with which logits need not be whole
             floors.append(_floor_of_code(step, usual, before.kept, ways))
         floor = max(floors, key=lambda floor: floor.total)
-        raise _infeasible(step, limit, least, floor, ways)
+        raise _infeasible(step, limit, least, floor, ways, usual)
     return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
 
 
@@ -153,7 +154,11 @@ def _updating(step: Step, must: bool) -> DryRun | None:
     """A step in which gradients are used as they come; None if the optimizer cannot."""
     try:
         check(step.optimizer)
-        return step.run(watch=True, updates=True)
+        found = step.run(watch=True, updates=True)
+        if found.too_early is not None:
+            problem = "an update as gradients come would change a parameter that the backward pass has still to read"
+            raise UnsupportedError(f"{problem}, under another name; leave 'update' out of allow")
+        return found
     except UnsupportedError:
         if must:
             raise
@@ -248,7 +253,9 @@ def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate], p
     return least
 
 
-def _infeasible(step: Step, limit: int, least: Chosen, floor: Floor, ways: Sequence[Way]) -> InfeasibleError:
+def _infeasible(
+    step: Step, limit: int, least: Chosen, floor: Floor, ways: Sequence[Way], usual: DryRun
+) -> InfeasibleError:
     """The error: what no choice can go below, or what was found, and which tensors stand in the way."""
     best = least.after
     if floor.total > limit:
@@ -264,5 +271,9 @@ def _infeasible(step: Step, limit: int, least: Chosen, floor: Floor, ways: Seque
     more = "" if len(ways) > 1 else "memplan.run.fit may find more, and "
     more += "" if least.updates else "updates as gradients come hold less, if optimizer= is an instance that can, and "
     advice = f"{more}a smaller batch holds less: memplan.largest says which fits"
+    if left := usual.not_again if any(way.again for way in ways) else usual.rewritten:
+        name = max(left, key=lambda name: name.count(".") + bool(name))
+        who = f"module '{name}'" if name else "the model"
+        text += f"; {who} stays as it is: what it reads or keeps is written to by {left[name].where}"
     message = f"{text}; the least found is {with_bytes(best.total)}; {advice}"
     return InfeasibleError(message, capacity=limit, lower_bound=floor.total, peak=best.total)

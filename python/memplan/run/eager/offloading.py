@@ -1,8 +1,12 @@
 """Eager training within a budget: what modules keep for the backward pass lies elsewhere until it is read.
 
-torch calls a hook with each tensor that autograd keeps, and one when it is read. The first copies the bytes of its
-storage out, and autograd keeps a handle; the second brings them back. A storage that is kept several times is copied
-once. On CUDA, host memory is pinned memory of the CPU; on the CPU, it is a file.
+torch calls a hook with each tensor that autograd keeps, and one when it is read. The first copies the bytes out, and
+autograd keeps a handle; the second brings them back. On CUDA, host memory is pinned memory of the CPU; on the CPU, it
+is a file.
+
+A tensor and its views are copied once, as long as nobody writes to them: they have one version. Tensors that share
+bytes and have versions of their own, as the parts that `unsafe_chunk` makes, have copies of their own: the version of
+one does not say whether the other was written to.
 """
 
 from __future__ import annotations
@@ -21,15 +25,23 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
+from ...importers.torch.geometry import span
 from .choosing import Way
 from .wrapping import Wrapped, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
+_ALIGNED = 64  # bytes: torch aligns its storages so
 
 
 def outside(model: torch.nn.Module, store: Store, transfer: float = 1.0) -> Way:
     """Modules keep tensors in host memory; on the CPU, in a file."""
-    return Way(False, lambda names: replaced_forward(model, names, partial(_Outside, store=store)), transfer=transfer)
+    make = partial(_Outside, store=store)
+    return Way(
+        False,
+        lambda names: replaced_forward(model, names, make),
+        lambda found: found.rewritten,
+        transfer=transfer,
+    )
 
 
 class _Outside(Wrapped):
@@ -56,7 +68,8 @@ class _Outside(Wrapped):
                 or id(tensor.untyped_storage()) in stay
                 or tensor.untyped_storage().nbytes() < _LEAST
             ):
-                return tensor, tensor._version
+                # What autograd keeps must not keep what has made it.
+                return tensor if leaf else tensor.detach(), tensor._version
             return _Handle(tensor, self._store.out(tensor))
 
         def unpack(packed: tuple[Tensor, int] | _Handle) -> Tensor:
@@ -78,7 +91,8 @@ class _Handle:
     def __init__(self, tensor: Tensor, outside: _Bytes) -> None:
         self._outside = outside
         self._dtype, self._device = tensor.dtype, tensor.device
-        self._lies = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        offset = tensor.storage_offset() - outside.begin // tensor.dtype.itemsize
+        self._lies = (offset, tuple(tensor.shape), tensor.stride())
 
     def tensor(self) -> Tensor:
         """The tensor, back where it was."""
@@ -88,17 +102,20 @@ class _Handle:
 
 
 class _Bytes:
-    """The bytes of a storage elsewhere. While someone reads them, they are back once."""
+    """Bytes [begin, end) of the storage of a tensor, elsewhere. While someone reads them, they are back once."""
 
-    def __init__(self, storage: Any, version: int, fetch: Callable[[], Tensor]) -> None:
-        self._of, self._version = weakref.ref(storage), version
+    def __init__(self, root: Tensor, begin: int, end: int, fetch: Callable[[], Tensor]) -> None:
+        self._of, self._version = (weakref.ref(root), weakref.ref(root.untyped_storage())), root._version
+        self.begin, self.end = begin, end
         self._fetch = fetch
         self._here: weakref.ref[Any] | None = None
         self._lock = threading.Lock()
 
-    def are(self, storage: Any, version: int) -> bool:
-        """Whether they are those of a storage, which nobody has written to since."""
-        return self._of() is storage and self._version == version
+    def are(self, root: Tensor, begin: int, end: int) -> bool:
+        """Whether they hold these bytes of a tensor, which nobody has written to since."""
+        tensor, storage = self._of
+        same = tensor() is root and storage() is root.untyped_storage() and self._version == root._version
+        return same and self.begin <= begin and end <= self.end
 
     def back(self) -> Any:
         """A storage of these bytes."""
@@ -129,38 +146,51 @@ class Store:
         return Store, (self._folder,)
 
     def out(self, tensor: Tensor) -> _Bytes:
-        """The bytes of the storage of a tensor elsewhere; once, as long as nobody writes to it."""
-        storage, version = tensor.untyped_storage(), tensor._version
+        """The bytes of a tensor elsewhere; once for all views of one tensor, as long as nobody writes to it."""
+        root: Any = tensor._base if tensor._is_view() else tensor
+        begin, end = span(tensor)
         with self._lock:
-            known = self._out.get(id(storage))
-            if known is not None and known.are(storage, version):
+            known = self._out.get(id(root))
+            if known is not None and known.are(root, begin, end):
                 return known
-            outside = self._out[id(storage)] = self._moved(tensor, storage, version)
+            outside = self._out[id(root)] = self._moved(root, *_region(root, begin, end))
             return outside
 
-    def _moved(self, tensor: Tensor, storage: Any, version: int) -> _Bytes:
-        size = storage.nbytes()
-        empty = partial(torch.empty, size, dtype=torch.uint8, device=tensor.device)
-        if isinstance(tensor, FakeTensor):  # has no data
-            return _Bytes(storage, version, empty)
-        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+    def _moved(self, root: Tensor, begin: int, end: int) -> _Bytes:
+        size = end - begin
+        empty = partial(torch.empty, size, dtype=torch.uint8, device=root.device)
+        if isinstance(root, FakeTensor):  # has no data
+            return _Bytes(root, begin, end, empty)
+        bytes_ = torch.empty(0, dtype=torch.uint8, device=root.device)
+        bytes_.set_(root.untyped_storage(), begin, (size,), (1,))
         self.moved += size
-        if tensor.device.type != "cpu":  # copies run in the current stream, as kernels do
-            host = torch.empty(size, dtype=torch.uint8, pin_memory=True).copy_(whole, non_blocking=True)
-            return _Bytes(storage, version, lambda: empty().copy_(host, non_blocking=True))
+        if root.device.type != "cpu":  # copies run in the current stream, as kernels do
+            host = torch.empty(size, dtype=torch.uint8, pin_memory=True).copy_(bytes_, non_blocking=True)
+            return _Bytes(root, begin, end, lambda: empty().copy_(host, non_blocking=True))
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         free = self._free.get(size)
         offset = free.pop() if free else self._end
         self._end = max(self._end, offset + size)
-        _write(self._file, offset, whole)
-        outside = _Bytes(storage, version, partial(_read, self._file, offset, size))
+        _write(self._file, offset, bytes_)
+        outside = _Bytes(root, begin, end, partial(_read, self._file, offset, size))
         weakref.finalize(outside, self._drop, offset, size)
         return outside
 
     def _drop(self, offset: int, size: int) -> None:
         with self._lock:
             self._free.setdefault(size, []).append(offset)
+
+
+def _region(root: Tensor, begin: int, end: int) -> tuple[int, int]:
+    """The bytes of a storage that are copied for a tensor and its views: [begin, end) among them.
+
+    They begin where kernels find the same alignment as before.
+    """
+    first, last = span(root)
+    if begin < first or last < end:  # a view may show what the tensor does not
+        first, last = 0, root.untyped_storage().nbytes()
+    return first // _ALIGNED * _ALIGNED, last
 
 
 def _write(file: Any, offset: int, whole: Tensor) -> None:

@@ -29,7 +29,7 @@ def in_pieces(model: torch.nn.Module, axes: Mapping[str, Axes]) -> Way:
         return _InPieces(name, module, forward, within, axes[name])
 
     def refused(found: DryRun) -> set[str]:
-        return {call.module for call in found.calls} - axes.keys()
+        return {call.module for call in found.calls} - axes.keys() | found.not_again.keys()
 
     return Way(True, lambda names: replaced_forward(model, names, make), refused, state * PIECES, pieces=PIECES)
 

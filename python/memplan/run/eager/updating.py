@@ -14,6 +14,7 @@ it trains otherwise than it says. So the private function that it gets the norm 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -80,6 +81,7 @@ class UpdatesAsYouGo:
         self._optimizer = optimizer
         self._groups: dict[int, int] = {}  # of a parameter, the number of its group
         self._hooks: dict[int, Any] = {}
+        self._shared: set[int] = set()  # parameters that share bytes with another one
         self._updated: set[int] = set()  # parameters that were updated since the last step
         self._freed = 0  # bytes of their gradients
         self._before = {name: vars(optimizer)[name] for name in _REPLACED if name in vars(optimizer)}
@@ -120,6 +122,9 @@ class UpdatesAsYouGo:
             if updates is not None:
                 updates._use(parameter)
 
+        parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+        users = Counter(_storage(parameter) for parameter in parameters)
+        self._shared = {id(parameter) for parameter in parameters if users[_storage(parameter)] > 1}
         for number, group in enumerate(self._optimizer.param_groups):
             for parameter in group["params"]:
                 self._groups[id(parameter)] = number
@@ -133,6 +138,8 @@ class UpdatesAsYouGo:
                 "it was updated by the first one. Gradients cannot be accumulated; call step() after each backward()"
             )
             raise UnsupportedError(f"{_WHAT}: {problem}: {advice}")
+        if id(parameter) in self._shared:
+            return  # the other one is read later, perhaps: step() updates both, one after another
         group = self._optimizer.param_groups[self._groups[id(parameter)]]
         if is_read_again(parameter) or not needs_no_room(self._optimizer, group, parameter):
             torch.autograd.Variable._execution_engine.queue_callback(partial(self._use_late, ref(parameter)))
@@ -190,6 +197,10 @@ class UpdatesAsYouGo:
                 "a GradScaler scales the loss, and the parameters were updated by gradients that still had its scale"
             )
             raise UnsupportedError(f"{_WHAT}: {problem}; train without one, in bfloat16 for instance")
+
+
+def _storage(parameter: Tensor) -> int:
+    return parameter.untyped_storage()._cdata if parameter.layout == torch.strided else id(parameter)
 
 
 _ACTIVE: WeakSet[UpdatesAsYouGo] = WeakSet()
