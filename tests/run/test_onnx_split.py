@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import memplan
-from builders.onnx_models import const, model, node, onnx, value
+from builders.onnx_models import const, graph, helper, model, node, onnx, value
 from memplan.importers.onnx import imported
 from memplan.run.onnx.held import estimate
 from memplan.run.onnx.lean import MORE_WORK, lean_regions
@@ -196,6 +196,38 @@ def test_a_plan_with_pieces_is_written(tmp_path):
     plan.to_json(tmp_path / "plan.json")
     memplan.read_plan(tmp_path / "plan.json").to_onnx(tmp_path / "again.onnx", source=source)
     assert onnx.load(tmp_path / "again.onnx") == found
+
+
+def test_a_model_with_functions_and_branches_is_written_in_pieces(tmp_path):
+    """They stand inline in the file: a branch that is never taken would read what is no longer whole."""
+    source = convolutions(count=6, rows=512, channels=16)
+    widths, nodes = [3, *[16] * 5, 3], source.graph.node
+    gelu = [node("Sigmoid", ["i"], ["s"]), node("Mul", ["i", "s"], ["o"])]
+    function = helper.make_function("mine", "Silu", ["i"], ["o"], gelu, [helper.make_opsetid("", 21)])
+    called = node("Silu", ["t1"], ["a"], domain="mine")
+    k = const("k", np.ones((widths[3], 1, 1)), np.float32)
+    then = graph([node("Add", ["t3", "k"], ["b1"])], [], [value("b1", None)], [k])
+    other = graph([node("Neg", ["t2"], ["b2"])], [], [value("b2", None)])
+    branch = node("If", ["c"], ["b"], then_branch=then, else_branch=other)
+    nodes[1].input[0], nodes[3].input[0] = "a", "b"
+    ordered = [nodes[0], called, nodes[1], nodes[2], branch, *nodes[3:]]
+    whole = model(
+        ordered, list(source.graph.input), list(source.graph.output),
+        [*source.graph.initializer, const("c", True, np.bool_)], functions=[function], domains=["mine"],
+    )  # fmt: skip
+    onnx.save(whole, tmp_path / "m.onnx", save_as_external_data=True, location="m.bin", size_threshold=0)
+    whole = onnx.load(tmp_path / "m.onnx")
+    plan = memplan.fit(tmp_path / "m.onnx", "40%", allow=("split",))
+    plan.to_onnx(tmp_path / "pieces.onnx")
+    found = onnx.load(tmp_path / "pieces.onnx")
+    onnx.checker.check_model(found, full_check=True)
+    types = [one.op_type for one in found.graph.node]
+    assert types.count("Conv") > 6
+    assert not {"If", "Silu"} & {*types}
+    x = np.random.default_rng(0).standard_normal((1, 3, 512, 8)).astype(np.float32)
+    np.testing.assert_allclose(run(found, x), run(whole, x), rtol=1e-4, atol=1e-4)
+    alone = memplan.plan(whole).run(x).outputs["t6"]
+    np.testing.assert_allclose(plan.run(x, check=True).outputs["t6"], alone, rtol=1e-4, atol=1e-4)
 
 
 def test_a_model_of_which_no_piece_is_worth_it_stays_as_it_was(tmp_path):

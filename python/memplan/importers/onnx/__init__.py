@@ -20,7 +20,8 @@ class Imported(NamedTuple):
 
     The nodes of `model` are the ops of `graph`, in their order. A tensor of the graph may have a longer name than the
     output of the node. `payload` has what the tensors of `model` lack. By the values of the constants and inputs
-    `deciding`, branches were taken. `values` are those of inputs for which the graph is as it is.
+    `deciding`, branches were taken. `values` are those of inputs for which the graph is as it is. The model
+    `is_rewritten` if nodes of the source stand for several, as calls of functions and branches do.
     """
 
     graph: dict[str, Any]
@@ -28,6 +29,7 @@ class Imported(NamedTuple):
     payload: Payload
     deciding: frozenset[str]
     values: Mapping[str, onnx.TensorProto]
+    is_rewritten: bool
 
 
 def import_onnx(
@@ -111,7 +113,9 @@ def imported(
     optional = relations.Relations(constants, opset, inplace_ops)
     of_loops = loops.Loops(constants, opset)
     written = graph.GraphWriter(found.model, found.model.graph, {}, optional, of_loops).write()
-    return Imported(scopes.with_scopes(written, found.model), found.model, kept, frozenset(found.deciding), held)
+    named = scopes.with_scopes(written, found.model)
+    rewritten = found.is_unfolded or bool(model.functions)
+    return Imported(named, found.model, kept, frozenset(found.deciding), held, rewritten)
 
 
 def folder_of(source: object) -> str | None:

@@ -43,6 +43,7 @@ class Inferred(NamedTuple):
     model: ModelProto
     deciding: Collection[str]  # the constants and inputs by whose values branches were taken
     is_complete: bool  # whether the size of all that nodes write is known
+    is_unfolded: bool  # whether a branch was taken
 
 
 def infer(model: ModelProto, sizes: Mapping[str, int]) -> Inferred:
@@ -74,7 +75,7 @@ def infer(model: ModelProto, sizes: Mapping[str, int]) -> Inferred:
             _check_fits(model, model.graph, ChainMap(), sizes)
         if is_complete or not _recall(model, declared):
             drop_values(model)
-            return Inferred(model, values.deciding, is_complete)
+            return Inferred(model, values.deciding, is_complete, values.is_unfolded)
 
 
 def why_unknown(model: ModelProto) -> str:

@@ -62,10 +62,13 @@ class Values:
     ----------
     deciding : set of str
         Constants and inputs by whose values branches were taken.
+    is_unfolded : bool
+        Whether a branch was taken.
     """
 
     def __init__(self) -> None:
         self.deciding: set[str] = set()
+        self.is_unfolded = False
         self._made_of: dict[str, frozenset[str]] = {}  # by whose values a value that nodes write is known
 
     def propagate(self, model: ModelProto) -> bool:
@@ -108,6 +111,7 @@ class Values:
             for _, body in bodies(node):
                 changed |= self._walk(body, known, constants, model, versions)
         if is_unfolded:
+            self.is_unfolded = True
             _replace_nodes(graph, passed)
         return changed
 

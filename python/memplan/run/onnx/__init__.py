@@ -43,20 +43,23 @@ def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[st
     from .lean import lean_regions
     from .regions import regions_of
     from .reordered import write
+    from .rewritten import rewritten
     from .split import Splitter
 
     assert plan.fitting is not None
     assert plan.fitting.pieces is not None
     found = _imported(source)
     graph = graph_of(found.graph, measured=True)
-    splitter = Splitter(found, loaded(source.value), graph)
+    whole = loaded(source.value)
+    splitter = Splitter(found, rewritten(found, whole) if found.is_rewritten else whole, graph)
     regions = regions_of(graph, plan.changes, plan.fitting.pieces.does)
     costs = _core.op_costs(graph, "auto")
     taken = lean_regions(splitter.network, costs, regions, plan.peak, splitter.can_write)
     if not taken:
         what = "no pieces lower what a runtime holds for little more work: the model is written as it was"
         warnings.warn(what, RuntimeWarning, stacklevel=5)
-    write(splitter.model(taken), path, folder_of(source.value))
+    as_it_was = found.is_rewritten and not taken
+    write(whole if as_it_was else splitter.model(taken), path, folder_of(source.value))
 
 
 def _imported(source: Source) -> Imported:
