@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...errors import MissingDependencyError, SourceError
 from .file import File
-from .subgraph import Subgraph
+from .subgraph import Reader, Subgraph
 
 
 class Imported(NamedTuple):
@@ -60,7 +60,7 @@ def import_tflite(
     try:
         file = File(tflite, tflite.Model.GetRootAsModel(data, 0), str(source))
         chosen = file.chosen(signature)
-        subgraph = Subgraph(file, chosen, inplace_ops, overlap == "tflite-micro")
+        subgraph = Subgraph(Reader(file, inplace_ops, overlap == "tflite-micro"), chosen)
         return Imported(subgraph.graph(), subgraph.names, chosen)
     except (struct.error, AttributeError, IndexError, TypeError, UnicodeDecodeError) as error:
         raise SourceError(f"{source}: the file is damaged: {error}") from None

@@ -53,20 +53,40 @@ class Effects(NamedTuple):
 _ANYTHING = Effects(anything=True, once=True)
 
 
-def effects(file: File, position: int, running: tuple[int, ...] = ()) -> list[Effects]:
-    """Those of the operators of a subgraph, which is called by the subgraphs `running`."""
-    if position in running:
-        raise file.error(f"subgraph {position} runs itself, by the subgraphs {list(running)}")
-    subgraph = file.subgraph(position)
-    handles = dict(_handles(file, subgraph))
-    found = []
-    for operator in operators_of(subgraph):
-        own = _own(file, operator, handles).and_those_of(_variables(file, operator, subgraph, position))
-        for called in file.called(operator):
-            for inner in effects(file, called, (*running, position)):
+class Known:
+    """The effects of the operators of a file, each found once."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._found: dict[int, list[Effects]] = {}
+
+    def of(self, position: int, running: tuple[int, ...] = ()) -> list[Effects]:
+        """Those of the operators of a subgraph, which is called by the subgraphs `running`."""
+        if position in running:
+            raise self._file.error(f"subgraph {position} runs itself, by the subgraphs {list(running)}")
+        if position not in self._found:
+            subgraph = self._file.subgraph(position)
+            handles = dict(_handles(self._file, subgraph))
+            self._found[position] = [
+                self._with_those_inside(operator, subgraph, position, handles, running)
+                for operator in operators_of(subgraph)
+            ]
+        return self._found[position]
+
+    def _with_those_inside(
+        self,
+        operator: Any,
+        subgraph: Any,
+        position: int,
+        handles: Mapping[int, State],
+        running: tuple[int, ...],
+    ) -> Effects:
+        own = _own(self._file, operator, handles)
+        own = own.and_those_of(_variables(self._file, operator, subgraph, position))
+        for called in self._file.called(operator):
+            for inner in self.of(called, (*running, position)):
                 own = own.and_those_of(inner)
-        found.append(own)
-    return found
+        return own
 
 
 def _handles(file: File, subgraph: Any) -> Iterator[tuple[int, State]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ class File:
     def __init__(self, schema: Any, model: Any, path: str) -> None:
         self.schema, self.path = schema, path
         self._model = model
-        self._dtypes = {code: name for name, code in vars(schema.TensorType).items() if isinstance(code, int)}
+        self._dtypes = _names(schema.TensorType)
+        self._options = [(union, _names(getattr(schema, union))) for union in ("BuiltinOptions", "BuiltinOptions2")]
+        self._kinds: dict[int, str] = {}  # by operator code
 
     def error(self, problem: str) -> SourceError:
         return SourceError(f"{self.path}: {problem}")
@@ -58,12 +61,13 @@ class File:
 
     def kind(self, operator: Any) -> str:
         """The builtin operator as in the schema, such as "CONV_2D", or the name of a custom one."""
-        custom = self.custom(operator)
-        if custom is not None:
-            return custom
-        code = self._code(operator)
-        builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())  # older files have the latter alone
-        return str(self.schema.BUILTIN_OPCODE2NAME.get(builtin, f"BUILTIN_{builtin}"))
+        index = operator.OpcodeIndex()
+        if index not in self._kinds:
+            code, custom = self._code(operator), self.custom(operator)
+            builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())  # older files have the latter alone
+            known = self.schema.BUILTIN_OPCODE2NAME.get(builtin, f"BUILTIN_{builtin}")
+            self._kinds[index] = str(known) if custom is None else custom
+        return self._kinds[index]
 
     def custom(self, operator: Any) -> str | None:
         """The name of a custom operator; None for a builtin one."""
@@ -81,18 +85,14 @@ class File:
         """The positions of the subgraphs that an operator may run."""
         found = []
         for table in self._tables(operator):
-            names = [name for name in dir(table) if "Subgraph" in name]
-            found += [int(getattr(table, name)()) for name in sorted(names)]
+            found += [int(getattr(table, name)()) for name in _calls(type(table))]
         return list(dict.fromkeys(k for k in found if k >= 0))
 
     def _tables(self, operator: Any) -> Iterator[Any]:
-        for union, table, code in (
-            ("BuiltinOptions", operator.BuiltinOptions(), operator.BuiltinOptionsType()),
-            ("BuiltinOptions2", operator.BuiltinOptions2(), operator.BuiltinOptions2Type()),
-        ):
-            names = {number: name for name, number in vars(getattr(self.schema, union)).items()}
-            name = names.get(code, "NONE")
-            if table is not None and name != "NONE":
+        for union, names in self._options:
+            name = names.get(getattr(operator, f"{union}Type")(), "NONE")
+            table = None if name == "NONE" else getattr(operator, union)()
+            if table is not None:
                 options = getattr(self.schema, name)()
                 options.Init(table.Bytes, table.Pos)
                 yield options
@@ -122,6 +122,16 @@ class File:
         if dtype not in ("INT32", "INT64") or isinstance(data, int):
             return None
         return np.frombuffer(data.tobytes(), np.dtype(dtype.lower()).newbyteorder("<")).reshape(shape_of(tensor))
+
+
+def _names(codes: Any) -> dict[int, str]:
+    return {code: name for name, code in vars(codes).items() if isinstance(code, int)}
+
+
+@cache
+def _calls(options: type) -> tuple[str, ...]:
+    """The fields of a table of options that name subgraphs."""
+    return tuple(sorted(name for name in dir(options) if "Subgraph" in name))
 
 
 def shape_of(tensor: Any) -> list[int]:

@@ -9,7 +9,7 @@ from ...dtypes import nbytes
 from ...errors import SourceError
 from ..graph_dict import peak_of
 from . import loops, micro
-from .effects import Ties, effects
+from .effects import Known, Ties
 from .file import File, operators_of, shape_of, text
 
 # What a kernel of TFLite Micro reads and writes element by element: it may write over an input of as many bytes.
@@ -23,14 +23,29 @@ _DTYPES = {"RESOURCE": "int32"}  # a handle; the others are named as everywhere
 _PLACED = ("input", "intermediate", "output", "workspace")  # of a subgraph that an operator runs
 
 
+class Reader:
+    """A file, and how it is read; what subgraphs hold is found once."""
+
+    def __init__(self, file: File, inplace_ops: Collection[str], is_micro: bool) -> None:
+        self.file, self.is_micro = file, is_micro
+        self.inplace_ops = frozenset(inplace_ops).union(_ELEMENTWISE.split())
+        self.effects = Known(file)
+        self._rooms: dict[int, int] = {}
+
+    def room(self, position: int) -> int:
+        """The bytes that a subgraph holds while it runs."""
+        if position not in self._rooms:
+            self._rooms[position] = peak_of(Subgraph(self, position).graph(), _PLACED)
+        return self._rooms[position]
+
+
 class Subgraph:
     """Writes the graph dict of a subgraph, and those of the subgraphs that its operators run, as workspaces."""
 
-    def __init__(self, file: File, position: int, inplace_ops: Collection[str], is_micro: bool) -> None:
-        self._file, self._position, self._is_micro = file, position, is_micro
-        self._inplace_ops = frozenset(inplace_ops).union(_ELEMENTWISE.split())
-        self._subgraph = file.subgraph(position)
-        self._effects = effects(file, position)
+    def __init__(self, reader: Reader, position: int) -> None:
+        self._reader, self._file, self._position = reader, reader.file, position
+        self._subgraph = reader.file.subgraph(position)
+        self._effects = reader.effects.of(position)
         self._inputs = set(self._indices(self._subgraph, "Inputs"))
         self.names = _unique(text(tensor.Name()) for tensor in self._tensors())
         self._bytes = [self._tensor(t)["bytes"] for t in range(len(self.names))]
@@ -94,11 +109,10 @@ class Subgraph:
     def _room(self, name: str, called: int) -> int:
         """The bytes that a subgraph holds while an operator runs it."""
         try:
-            graph = Subgraph(self._file, called, self._inplace_ops, self._is_micro).graph()
+            return self._reader.room(called)
         except SourceError as error:
             problem = str(error).removeprefix(f"{self._file.path}: ")
             raise self._file.error(f"in subgraph {called}, which {name} runs: {problem}") from None
-        return peak_of(graph, _PLACED)
 
     def _shared(self, kind: str, inputs: list[int], output: int) -> dict[str, Any]:
         """Which inputs an output may lie over; not over variable tensors, which others change."""
@@ -106,7 +120,7 @@ class Subgraph:
         free = [t for t in inputs if not self._subgraph.Tensors(t).IsVariable()]
         if kind in _SAME_BYTES and inputs[0] in free and self._bytes[inputs[0]] == self._bytes[output]:
             found["slice"] = [{"output": self.names[output], "input": self.names[inputs[0]]}]
-        if kind in self._inplace_ops:
+        if kind in self._reader.inplace_ops:
             over = [t for t in free if self._shape(t) == self._shape(output)]
             found["inplace"] = [{"output": self.names[output], "input": self.names[t]} for t in over]
         return found
@@ -116,7 +130,7 @@ class Subgraph:
         seen = self._seen(operator, kind)
         names = [[self.names[t] for t in self._row(operator, what)] for what in ("Inputs", "Outputs")]
         found = loops.loops(seen, *names)
-        known = micro.ordered(seen, *names) if self._is_micro else None
+        known = micro.ordered(seen, *names) if self._reader.is_micro else None
         if known is not None:
             return micro.in_order(found, known)
         return {"loops": found} if found else {}
