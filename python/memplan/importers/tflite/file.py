@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ class File:
         self._dtypes = _names(schema.TensorType)
         self._options = [(union, _names(getattr(schema, union))) for union in ("BuiltinOptions", "BuiltinOptions2")]
         self._kinds: dict[int, str] = {}  # by operator code
+        self._calls: dict[str, list[str]] = {}  # by table of options: its fields that name subgraphs
 
     def error(self, problem: str) -> SourceError:
         return SourceError(f"{self.path}: {problem}")
@@ -85,7 +85,10 @@ class File:
         """The positions of the subgraphs that an operator may run."""
         found = []
         for table in self._tables(operator):
-            found += [int(getattr(table, name)()) for name in _calls(type(table))]
+            kind = type(table).__name__
+            if kind not in self._calls:
+                self._calls[kind] = sorted(name for name in dir(table) if "Subgraph" in name)
+            found += [int(getattr(table, name)()) for name in self._calls[kind]]
         return list(dict.fromkeys(k for k in found if k >= 0))
 
     def _tables(self, operator: Any) -> Iterator[Any]:
@@ -126,12 +129,6 @@ class File:
 
 def _names(codes: Any) -> dict[int, str]:
     return {code: name for name, code in vars(codes).items() if isinstance(code, int)}
-
-
-@cache
-def _calls(options: type) -> tuple[str, ...]:
-    """The fields of a table of options that name subgraphs."""
-    return tuple(sorted(name for name in dir(options) if "Subgraph" in name))
 
 
 def shape_of(tensor: Any) -> list[int]:
