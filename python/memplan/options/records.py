@@ -71,7 +71,8 @@ class Reading(Record):
     dims: Mapping[str, Any] | None = option(
         None,
         """Sizes of symbolic dimensions, by name. Each needs a size, unless `args` have it; the error lists those
-        without one. For ONNX, ``"x[2]"`` names any dimension of the input x. In `plan`, a size may be a range, as
+        without one. For ONNX, ``"x[2]"`` names any dimension of the input x. For torch, ``"u0"`` names a size that
+        depends on data: see docs/formats.md. In `plan`, a size may be a range, as
         ``{"batch": (1, 64)}``: see docs/methods.md.""",
         by_name("dims", "{'batch': 8}"),
         flag=Flag(

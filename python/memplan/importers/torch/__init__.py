@@ -62,7 +62,8 @@ def import_torch(
     A `listener` hears of all calls and tensors, see `listening`. With `kernels`, what kernels of the CPU are known to
     allocate is the workspace of ops.
 
-    SourceError: the model fails, a size or a branch depends on data, a tensor is sparse, quantized or of a subclass
+    SourceError: the model fails, a branch depends on data, or a size does of which neither `dims` nor code says how large
+    it may be, a tensor is sparse, quantized or of a subclass
     with its own dispatch, a symbolic size has no number, or the step of the optimizer cannot be traced.
     """
     require_torch(_WHAT)
@@ -161,17 +162,12 @@ def _imported(
 
     from . import inputs
     from .graph import import_graph, import_program, note_mode
-    from .module import import_module
+    from .sized import import_sized
     from .symbols import Symbols
 
     program = isinstance(source, torch.export.ExportedProgram)
     if not program and not isinstance(source, torch.fx.GraphModule):
-        if dims:
-            raise SourceError(
-                f"dims: a module has no symbolic sizes, its arguments have the sizes; got {dims}; a program of "
-                "torch.export.export(module, args, dynamic_shapes=...) has some"
-            )
-        return import_module(source, args, kwargs, **training, **how)
+        return import_sized(source, args, kwargs, dims, **training, **how)
     note_mode(source.graph_module if program else source, training["train"])
     nodes = inputs.user_inputs(source) if program else inputs.placeholders(source)
     given = inputs.given_program_values if program else inputs.given_values
@@ -182,7 +178,8 @@ def _imported(
     if training["train"]:
         spec = source.call_spec.in_spec if program else inputs.in_spec(source)
         args, kwargs = inputs.call_of(values, spec)
-        return import_module(source.module() if program else source, args, kwargs, **training, **how)
+        module = source.module() if program else source
+        return import_sized(module, args, kwargs, symbols.unbacked(), **training, **how)
     return (import_program if program else import_graph)(source, values, symbols, **how)
 
 

@@ -21,8 +21,8 @@ from .fake import depends_on_data
 _PACKAGES = tuple(str(path.resolve()) for path in (Path(torch.__file__).parent, Path(__file__).parents[2]))
 _STANDARD = sysconfig.get_path("stdlib")
 OTHERS = (
-    "torch.where instead of what picks or branches, or a real step: `with memplan.record() as tape: step()`, then "
-    "memplan.plan(tape)"
+    "torch.where(condition, a, b), which takes from both, instead of what picks or branches, or a real step: "
+    "`with memplan.record() as tape: step()`, then memplan.plan(tape)"
 )
 _NODE_LINE = re.compile(r'File "([^"]+)", line (\d+), in ')
 
@@ -42,6 +42,17 @@ def line_of_user(frame: FrameType | None) -> str:
     while frame is not None and not _of_user(frame.f_code.co_filename):
         frame = frame.f_back
     return "" if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def place_in(frame: FrameType | None) -> str:
+    """The line of the model on whose behalf memplan runs in a frame; empty if there is none."""
+    while frame is not None and _is_own(frame):
+        frame = frame.f_back
+    while frame is not None and not _is_own(frame) and not _of_user(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or _is_own(frame):
+        return ""
+    return f"at {_line(frame.f_code.co_filename, frame.f_lineno)}"
 
 
 def place_of_node(node: fx.Node) -> str:
@@ -82,6 +93,10 @@ def _of_user(file: str) -> bool:
     path = str(Path(file).resolve())
     library = path.startswith(_STANDARD) and "site-packages" not in path
     return not file.startswith("<") and not library and not any(path.startswith(f"{p}/") for p in _PACKAGES)
+
+
+def _is_own(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(f"{_PACKAGES[1]}/")
 
 
 def _line(file: str, number: int) -> str:

@@ -40,11 +40,14 @@ class Fakes:
     """Makes fake tensors of one mode from real, meta and foreign fake tensors; one stand-in per tensor.
 
     Meta tensors are given the device of the first of `tensors`, what the run starts from, that has another one. `size`
-    turns a symbolic size into a number; it raises SourceError where it cannot.
+    turns a symbolic size into a number; it raises SourceError where it cannot. With `symbols`, a ShapeEnv, sizes that
+    depend on data are symbols.
     """
 
-    def __init__(self, tensors: Iterable[Tensor] = (), size: Callable[[Any], int] | None = None) -> None:
-        self.mode = FakeTensorMode(allow_non_fake_inputs=True)
+    def __init__(
+        self, tensors: Iterable[Tensor] = (), size: Callable[[Any], int] | None = None, symbols: Any = None
+    ) -> None:
+        self.mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=symbols)
         self._size = size or known_size
         self._device = next((t.device for t in tensors if t.device.type != "meta"), torch.device("cpu"))
         self._storages: dict[int, Tensor] = {}

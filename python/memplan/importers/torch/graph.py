@@ -27,6 +27,7 @@ from .entries import Op
 from .failing import place_of_node, ways_out
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
+from .late_sizes import Expecting
 from .listening import Call, Listener
 from .loops import Loop, loops_of
 from .module import unchanged, weights_of, with_weights
@@ -83,7 +84,25 @@ class GraphRun(fx.Interpreter):
             return self._higher_order(n, n.target)
         if self._symbols.unknown(n.meta.get("val")):
             return self._unknown_number(n)
+        if self._symbols.makes(n):
+            return self._late_size(n)
         return self._call(n)
+
+    def _late_size(self, node: fx.Node) -> Any:
+        """A size that depends on data, or tensors that have one: they are as the symbols say."""
+        call, value = self.fetch_args_kwargs_from_env(node), node.meta["val"]
+        result = (
+            self._fresh(self._symbols.scalar(value)) if not isinstance(value, (tuple, list)) else self._fresh(value)
+        )
+        operands, outputs = list(flat_tensors(call)), list(flat_tensors(result))
+        self._graph.op(self._name(node), self._type(node), operands, outputs)
+        function, call = self._whole_call(node, call)
+        expecting = Expecting(function, result, self._symbols.makes(node))
+        if not outputs:
+            self._graph.number(expecting, call, result)
+            return result
+        self._graph.called(expecting, call, result)
+        return result
 
     def _unknown_number(self, node: fx.Node) -> Any:
         """A number read from a tensor: any will do, no size depends on it."""
@@ -102,6 +121,10 @@ class GraphRun(fx.Interpreter):
 
     def _call(self, node: fx.Node) -> Any:
         args, kwargs = self.fetch_args_kwargs_from_env(node)
+        if node.target is torch.ops.aten._assert_scalar.default and args[0] is False:
+            raise SourceError(
+                f"node '{node.name}': {args[1]}, with {self._symbols.bindings()}; dims={{...}} gives others"
+            )
         operands = [tensor for _, tensor in tensors_in([args, kwargs])] + self._weights_of(node)
         inner = GraphRecorder()
         for tensor in operands:

@@ -22,6 +22,7 @@ from .failing import place_of, ways_out
 from .fake import Fakes, depends_on_data, describe, explain, map_tensors, tensors_in
 from .inputs import declared, in_spec
 from .known import Known
+from .late_sizes import LateSizes
 from .listening import Listener
 from .optimizers import optimizer_of
 from .private import silenced
@@ -44,6 +45,7 @@ def import_module(
     optimizer: Any = None,
     keep_gradients: bool = True,
     kernels: bool = False,
+    late: LateSizes | None = None,
 ) -> dict[str, Any]:
     """The graph dict of one run of a module, in the mode (train or eval) that it is in; see `import_torch`.
 
@@ -54,7 +56,7 @@ def import_module(
     more, and nothing is known: that is what counts.
     """
     how = {"train": train, "inplace_ops": inplace_ops, "listener": listener, "optimizer": optimizer}
-    how |= {"keep_gradients": keep_gradients, "kernels": kernels}
+    how |= {"keep_gradients": keep_gradients, "kernels": kernels, "late": late}
     known = None if isinstance(module, fx.GraphModule) else Known()
     try:
         found = _imported(module, args, kwargs, known=known, **how)
@@ -80,6 +82,7 @@ def _imported(
     keep_gradients: bool,
     kernels: bool,
     known: Known | None,
+    late: LateSizes | None,
 ) -> dict[str, Any]:
     signature = inspect.signature(module.forward)
     names = _positional_names(module, signature, args, kwargs)
@@ -88,6 +91,8 @@ def _imported(
     fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
     if known is not None:
         known.begin(fakes)
+    if late is not None:
+        late.begin()
     graph = GraphRecorder(inplace_ops, listener, renewing=True, kernels=kernels)
     if listener is not None:
         listener.inputs(lambda args, kwargs: _by_name(_positional_names(module, signature, args, kwargs), args, kwargs))
@@ -99,7 +104,7 @@ def _imported(
 
     def run() -> list[Tensor]:
         if isinstance(module, fx.GraphModule):
-            result = _run_nodes(module, args, kwargs, paths)
+            result = run_nodes(module, args, kwargs, paths)
         else:
             result = module(*args, **kwargs)
         result = map_tensors(result, lambda tensor, _: fakes.made(tensor), "result")
@@ -116,13 +121,13 @@ def _imported(
         return _tensors(result)
 
     paths = ModulePaths(module)
-    trace = OpTrace(graph, fakes, paths.name, known)
+    trace = OpTrace(graph, fakes, paths.name, known, late)
     watched = _watched(module, trace, paths, call_text(args, kwargs), inputs)
     with fakes.running(), torch.set_grad_enabled(train), watched:
         return graph.graph(with_weights(module, weights, run))
 
 
-def _run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any], paths: ModulePaths) -> Any:
+def run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any], paths: ModulePaths) -> Any:
     """What a graph returns, run node by node: each runs on behalf of the module that it was traced in."""
 
     class Run(fx.Interpreter):

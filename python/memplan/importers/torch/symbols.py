@@ -11,9 +11,11 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..notes import say
 from ..unbound import Dimension, no_sizes
 from .failing import OTHERS, place_of_node
 
+_LARGE = 1 << 62  # no bound of anybody
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -24,20 +26,25 @@ class Symbols:
     (`s77`), or by that of the `torch.export.Dim` where torch still knows it; it does not after a graph has been saved
     and loaded.
 
+    A size that depends on data has a symbol too (`u0`). Without a number, it is the most that `torch._check` allows.
+
     SourceError if dims names something else (the message lists the symbols), gives a number outside its symbol's range,
-    or leaves a symbol without one; or if a size depends on data.
+    or leaves a symbol without one; or if a size depends on data, and neither dims nor code says what it may be.
     """
 
     def __init__(
         self, graph: fx.Graph, dims: Mapping[str, int] | None = None, ranges: Mapping[Any, Any] | None = None
     ) -> None:
-        _refuse_data_dependent(graph)
         self._where: dict[Any, str] = {}
         self._shape_env: Any = None
         self._find(graph)
+        self._late = _late_in(graph)
+        for symbol, node in self._late.items():
+            self._where[symbol] = f"depends on data, node '{node.name}'"
+            self._shape_env = self._shape_env or _shape_env_of(node)
         self._labels = {symbol: self._dim_name(symbol) for symbol in self._where}
         self._ranges = ranges if ranges is not None else getattr(self._shape_env, "var_to_range", {})
-        self._value = self._bound(dims or {})
+        self._value = self._bound(self._with_bounds(dims or {}))
         self._check_ranges(dims or {}, ranges or {})
 
     def __bool__(self) -> bool:
@@ -52,7 +59,7 @@ class Symbols:
         if unknown:
             raise SourceError(f"size {size}: symbol '{unknown[0]}' is not in the sizes of the inputs")
         if expression != int(expression):
-            raise SourceError(f"size {size} is {expression}, not a whole number, with {self._bindings()}")
+            raise SourceError(f"size {size} is {expression}, not a whole number, with {self.bindings()}")
         return int(expression)
 
     def scalar(self, value: Any) -> Any:
@@ -65,8 +72,30 @@ class Symbols:
         return value
 
     def unknown(self, value: Any) -> bool:
-        """Whether a value is a number that depends on data."""
-        return isinstance(value, _SYMBOLIC) and bool(free_unbacked_symbols(value))
+        """Whether a value is a number that depends on data, and that nobody knows."""
+        return isinstance(value, _SYMBOLIC) and bool(free_unbacked_symbols(value) - self._value.keys())
+
+    def makes(self, node: fx.Node) -> list[str]:
+        """The names of the sizes that depend on data, and that a node makes."""
+        return [str(symbol) for symbol in _made_by(node) if symbol in self._late]
+
+    def unbacked(self) -> dict[str, int]:
+        """The numbers of the sizes that depend on data, by name."""
+        return {str(symbol): int(self._value[symbol]) for symbol in self._late}
+
+    def _with_bounds(self, dims: Mapping[str, int]) -> dict[str, int]:
+        """The numbers by the symbols' names, with the most that sizes may be which depend on data."""
+        found = dict(dims)
+        for symbol, node in self._late.items():
+            if str(symbol) in found:
+                continue
+            most = _most(self._ranges.get(symbol))
+            if most is None or most in _counts(node, symbol):
+                raise _unknown_size(node, symbol, most)
+            found[str(symbol)] = most
+            place = place_of_node(node).removeprefix("; ") or f"node '{node.name}'"
+            say(f"a size that depends on data is planned for the most that it may be: {symbol} = {most} ({place})")
+        return found
 
     def _find(self, graph: fx.Graph) -> None:
         for node in graph.find_nodes(op="placeholder"):
@@ -117,7 +146,8 @@ class Symbols:
         named = f"'{symbol}' or '{label}'" if label else f"'{symbol}'"
         return f"{named} ({self._where[symbol]})"
 
-    def _bindings(self) -> str:
+    def bindings(self) -> str:
+        """The numbers of the symbols, for messages."""
         return ", ".join(f"{symbol}={number}" for symbol, number in self._value.items())
 
 
@@ -137,14 +167,55 @@ def _span(allowed: Any) -> str:
     return f"{allowed.lower} to {allowed.upper}" if allowed.upper.is_Integer else f"{allowed.lower} or more"
 
 
-def _refuse_data_dependent(graph: fx.Graph) -> None:
+def _unknown_size(node: fx.Node, symbol: Any, most: int | None) -> SourceError:
+    problem = f"its size depends on data (symbol '{symbol}'), which cannot be planned"
+    known = "" if most is None else f" (at most {most})"
+    return SourceError(
+        f"node '{node.name}' ({node.target}): {problem}{place_of_node(node)}; ways out: dims={{'{symbol}': N}}{known}, "
+        f"which plans for that size, torch._check(... <= N) in the code for the most that it may be, {OTHERS}"
+    )
+
+
+def _late_in(graph: fx.Graph) -> dict[Any, fx.Node]:
+    """The symbols in sizes of tensors that depend on data, with the node that has such a tensor first."""
+    found: dict[Any, fx.Node] = {}
     for node in graph.nodes:
         values = pytree.tree_leaves(node.meta.get("val"))
-        symbols = sorted({str(symbol) for value in values for symbol in _unbacked_sizes(value)})
-        if symbols:
-            where = f"node '{node.name}' ({node.target})"
-            problem = f"its size depends on data (symbol '{symbols[0]}'), which cannot be planned"
-            raise SourceError(f"{where}: {problem}{place_of_node(node)}; ways out: {OTHERS}")
+        for symbol in sorted({symbol for value in values for symbol in _unbacked_sizes(value)}, key=str):
+            found.setdefault(symbol, node)
+    return found
+
+
+def _shape_env_of(node: fx.Node) -> Any:
+    sizes = (size for value in pytree.tree_leaves(node.meta.get("val")) for _, size in _symbolic(value))
+    return next((size.node.shape_env for size in sizes), None)
+
+
+def _made_by(node: fx.Node) -> list[Any]:
+    """The symbols that depend on data in what a node makes, and in nothing that it is given."""
+
+    def symbols(of: fx.Node) -> set[Any]:
+        values = pytree.tree_leaves(of.meta.get("val"))
+        numbers = [value for value in values if isinstance(value, _SYMBOLIC)]
+        sizes = {symbol for value in values for symbol in _unbacked_sizes(value)}
+        return sizes | {symbol for number in numbers for symbol in free_unbacked_symbols(number)}
+
+    given = {symbol for operand in node.all_input_nodes for symbol in symbols(operand)}
+    return sorted(symbols(node) - given, key=str)
+
+
+def _most(span: Any) -> int | None:
+    upper = getattr(span, "upper", None)
+    return int(upper) if upper is not None and upper.is_Integer and upper < _LARGE else None
+
+
+def _counts(node: fx.Node, symbol: Any) -> set[Any]:
+    """The elements of what a node looks at: the most that it may make, whatever code says of it."""
+    if symbol not in _made_by(node):
+        return set()
+    values = [value for given in node.all_input_nodes for value in pytree.tree_leaves(given.meta.get("val"))]
+    counts = [value.numel() for value in values if isinstance(value, Tensor)]
+    return {count for count in counts if isinstance(count, int)}
 
 
 def _unbacked_sizes(value: Any) -> set[Any]:

@@ -19,10 +19,11 @@ from ...errors import SourceError
 from . import kernels
 from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
-from .fake import Fakes
+from .fake import Fakes, depends_on_data
 from .functional import functional
 from .known import Known
 from .late_numbers import late_numbers
+from .late_sizes import Expecting, LateSizes
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
 from .relations import offers_of
@@ -33,13 +34,19 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every operator that runs under it, below autograd, in the order in which eager torch runs them.
 
     Tensors that are met in an op and come from outside become constants of the graph. `name` makes an op's name of an
-    operator's short one (`relu`). With `known`, code gets the values of tensors that depend on no input.
+    operator's short one (`relu`). With `known`, code gets the values of tensors that depend on no input. `late` has the
+    sizes that depend on data.
     """
 
     supports_higher_order_operators = True
 
     def __init__(
-        self, graph: GraphRecorder, fakes: Fakes, name: Callable[[str], str], known: Known | None = None
+        self,
+        graph: GraphRecorder,
+        fakes: Fakes,
+        name: Callable[[str], str],
+        known: Known | None = None,
+        late: LateSizes | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.failed: tuple[BaseException, str] | None = None  # what an operator raised last, and which one
@@ -50,6 +57,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._fakes = fakes
         self._name = name
         self._known = known
+        self._late = late
+        self._expected: Expecting | None = None  # what runs the newest operator, if its size depends on data
         self._drawn: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # tensors of drawn numbers alone -> op
 
     def __torch_dispatch__(
@@ -76,9 +85,14 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._known.after(func, (args, kwargs or {}), result, mutated(func, arguments, named))
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        self._expected = None
         try:
             return kernels.run(func, args, kwargs)
         except Exception as error:
+            given = self._late.gives(func) if self._late is not None and depends_on_data(error) else None
+            if given is not None:
+                made, self._expected = given
+                return made
             self.failed = (error, f"op '{self._name(_short_name(func))}' ({func})")
             self.failed_by_chance = self._drew(flat_tensors([args, kwargs]))
             raise
@@ -122,7 +136,10 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
                 renews=anew is not None,
             )
-            self._graph.called(func, (tuple(args), kwargs), result, written)
+            if self._expected is not None and not outputs:
+                self._graph.number(self._expected, (tuple(args), kwargs), result)
+            else:
+                self._graph.called(self._expected or func, (tuple(args), kwargs), result, written)
 
     def _drew(self, tensors: Iterable[Tensor]) -> str | None:
         """The op that drew the numbers which tensors hold, or are computed from; None if there is more in them."""
