@@ -91,9 +91,7 @@ class GraphRun(fx.Interpreter):
     def _late_size(self, node: fx.Node) -> Any:
         """A size that depends on data, or tensors that have one: they are as the symbols say."""
         call, value = self.fetch_args_kwargs_from_env(node), node.meta["val"]
-        result = (
-            self._fresh(self._symbols.scalar(value)) if not isinstance(value, (tuple, list)) else self._fresh(value)
-        )
+        result = self._fresh(self._symbols.scalar(value))
         operands, outputs = list(flat_tensors(call)), list(flat_tensors(result))
         self._graph.op(self._name(node), self._type(node), operands, outputs)
         function, call = self._whole_call(node, call)
