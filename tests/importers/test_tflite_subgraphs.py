@@ -40,6 +40,8 @@ def test_the_first_subgraph_is_planned_or_that_of_a_signature(tmp_path: Path) ->
     path = coder(tmp_path)
     choices = {None: 48, "serving_default": 48, "decode": 80, "b": 80, "main": 48}
     assert {choice: memplan.plan(path, signature=choice, **PLACED).peak for choice in choices} == choices
+    assert memplan.plan(path).notes == ("the file has other signatures too, which are not planned: 'decode'",)
+    assert memplan.plan(path, signature="decode").notes == ()
     methods = {key: memplan.capture(path, signature=key) for key in ("serving_default", "decode")}
     assert memplan.plan_many(methods, **PLACED).peak == 80
 

@@ -63,8 +63,9 @@ def add_source(command: argparse.ArgumentParser, many: bool = False, function: s
 
 
 def add_reading(group: Group) -> None:
-    """How a network is read; see `capturing`."""
-    flags.add(group, "capture", Reading, but=("inclusive", "inplace_ops", "blocks"))
+    """How a network is read, as `memplan.estimate` takes it; see `capturing`."""
+    but = ("inclusive", "inplace_ops", "blocks", "values", "overlap", "signature", "keep_alive")
+    flags.add(group, "capture", Reading, but=but)
 
 
 def _add_order(group: Group) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import SourceError
 from ...text import offer
+from .. import notes
 from . import control
 
 
@@ -31,12 +32,14 @@ class File:
         count = self._model.SubgraphsLength()
         if not count:
             raise self.error("expected a subgraph, got none")
+        keys = {}
+        for entry in map(self._model.SignatureDefs, range(self._model.SignatureDefsLength())):
+            keys[text(entry.SignatureKey())] = int(entry.SubgraphIndex())
         if signature is None:
+            if others := [key for key, position in keys.items() if position != 0]:
+                notes.say(f"the file has other signatures too, which are not planned: {', '.join(map(repr, others))}")
             return 0
-        known = {text(self.subgraph(k).Name()): k for k in reversed(range(count))}
-        for k in range(self._model.SignatureDefsLength()):
-            entry = self._model.SignatureDefs(k)
-            known[text(entry.SignatureKey())] = entry.SubgraphIndex()
+        known = {text(self.subgraph(k).Name()): k for k in reversed(range(count))} | keys
         if signature not in known:
             names = [name for name in known if name]
             raise self.error(f"there is no signature {signature!r}; {offer(signature, names, 'signatures')}")
