@@ -140,6 +140,28 @@ def test_code_that_branches_on_a_size_needs_the_size() -> None:
         assert torch.equal(plan.run(X, given, check=True).outputs, Net(branching)(X, given))
 
 
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", ["narrow", "select"])
+def test_where_a_view_lies_may_depend_on_data(door: str, name: str) -> None:
+    """Memory is the same for all places, and a run is for one."""
+
+    def placed(net: Net, x: Tensor, at: Tensor) -> Tensor:
+        n = at.item()
+        torch._check(n >= 0)
+        torch._check(n < 60)
+        return x.narrow(0, n, 4) * 2 if name == "narrow" else x[n] * 2
+
+    plan = planned(door, placed, X, FIVE, dims={"u0": 5})
+    assert torch.equal(plan.run(X, FIVE, check=True).outputs, Net(placed)(X, FIVE))
+    with pytest.raises(UnsupportedError, match=r"plan is for 5 \(u0\), and this run makes 7"):
+        plan.run(X, torch.tensor(7))
+    if door == "program" or name == "narrow":
+        anywhere = planned(door, placed, X, FIVE)
+        assert anywhere.peak == plan.peak
+        with pytest.raises(UnsupportedError, match=r"\(u0\), and this run makes 7"):
+            anywhere.run(X, torch.tensor(7))
+
+
 def test_training() -> None:
     class Trained(nn.Module):
         def __init__(self) -> None:

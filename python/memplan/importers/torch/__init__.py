@@ -63,8 +63,8 @@ def import_torch(
     allocate is the workspace of ops.
 
     SourceError: the model fails, a branch depends on data, or a size does of which neither `dims` nor code says how
-    large it may be, a tensor is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no number,
-    or the step of the optimizer cannot be traced.
+    large it may be, a tensor is sparse, quantized or of a subclass with its own dispatch, a symbolic size has no
+    number, or the step of the optimizer cannot be traced.
     """
     require_torch(_WHAT)
     call = positional(args), keywords(kwargs)

@@ -26,7 +26,8 @@ class Symbols:
     (`s77`), or by that of the `torch.export.Dim` where torch still knows it; it does not after a graph has been saved
     and loaded.
 
-    A size that depends on data has a symbol too (`u0`). Without a number, it is the most that `torch._check` allows.
+    A size that depends on data has a symbol too (`u0`), and so has a place where a view lies. Without a number, a size
+    is the most that `torch._check` allows, and a place is the first.
 
     SourceError if dims names something else (the message lists the symbols), gives a number outside its symbol's range,
     or leaves a symbol without one; or if a size depends on data, and neither dims nor code says what it may be.
@@ -38,7 +39,9 @@ class Symbols:
         self._where: dict[Any, str] = {}
         self._shape_env: Any = None
         self._find(graph)
-        self._late = _late_in(graph)
+        sizes = _late_in(graph)
+        self._places = {symbol: node for symbol, node in _places_in(graph).items() if symbol not in sizes}
+        self._late = sizes | self._places
         for symbol, node in self._late.items():
             self._where[symbol] = f"depends on data, node '{node.name}'"
             self._shape_env = self._shape_env or _shape_env_of(node)
@@ -88,6 +91,9 @@ class Symbols:
         found = dict(dims)
         for symbol, node in self._late.items():
             if str(symbol) in found:
+                continue
+            if symbol in self._places:  # memory is the same for all
+                found[str(symbol)] = _least(self._ranges.get(symbol))
                 continue
             most = _most(self._ranges.get(symbol))
             if most is None or most in _counts(node, symbol):
@@ -186,9 +192,20 @@ def _late_in(graph: fx.Graph) -> dict[Any, fx.Node]:
     return found
 
 
+def _places_in(graph: fx.Graph) -> dict[Any, fx.Node]:
+    """The symbols that depend on data and say where views lie, with the first node that has such a view."""
+    found: dict[Any, fx.Node] = {}
+    for node in graph.nodes:
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.is_view:
+            for number in (given.meta.get("val") for given in node.all_input_nodes):
+                if isinstance(number, torch.SymInt):
+                    found.update({symbol: node for symbol in free_unbacked_symbols(number) if symbol not in found})
+    return found
+
+
 def _shape_env_of(node: fx.Node) -> Any:
-    sizes = (size for value in pytree.tree_leaves(node.meta.get("val")) for _, size in _symbolic(value))
-    return next((size.node.shape_env for size in sizes), None)
+    values = [value for each in (node, *node.all_input_nodes) for value in pytree.tree_leaves(each.meta.get("val"))]
+    return next((size.node.shape_env for value in values for _, size in _symbolic(value)), None)
 
 
 def _made_by(node: fx.Node) -> list[Any]:
@@ -207,6 +224,11 @@ def _made_by(node: fx.Node) -> list[Any]:
 def _most(span: Any) -> int | None:
     upper = getattr(span, "upper", None)
     return int(upper) if upper is not None and upper.is_Integer and upper < _LARGE else None
+
+
+def _least(span: Any) -> int:
+    lower = getattr(span, "lower", None)
+    return max(0, int(lower)) if lower is not None and lower.is_Integer else 0
 
 
 def _counts(node: fx.Node, symbol: Any) -> set[Any]:
