@@ -149,6 +149,7 @@ BY_VALUE = {
     "OneHot": ("int64 k", "float[A, B] y", "i = Cast<to=7>(x)  v = Constant<value_floats=[0.0, 1.0]>()  "
                "y = OneHot(i, k, v)", 4, [9, 4]),
     "Resize": ("float[1] k", "float[A] y", "y = Resize(x, , k)", [2.0], [18]),
+    "of another dtype": ("int32 k", "int64[A] y", "l = CastLike(k, step)  y = Range(zero, l, step)", 5, [3]),
     "computed": ("int32 k", "float[A] y", "l = Cast<to=7>(k)  m = Mul(l, step)  u = Unsqueeze(m, axis)  "
                  "y = Tile(x, u)", 2, [36]),
 }  # fmt: skip
@@ -253,8 +254,17 @@ def test_small_constants_in_a_file_beside_the_model(tmp_path, monkeypatch):
     assert shapes(onnx.load(path))["y"] == [9, 1]
     monkeypatch.chdir(tmp_path)
     assert shapes("m.onnx")["y"] == shapes("./m.onnx")["y"] == [9, 1]
-    os.chdir("..")
+    monkeypatch.chdir(tmp_path.parent)
     assert shapes(os.path.join(tmp_path.name, "m.onnx"))["y"] == [9, 1]
+
+
+def test_a_plan_runs_in_another_folder_than_it_was_made_in(tmp_path, monkeypatch):
+    stored(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    plan = memplan.plan("m.onnx")
+    monkeypatch.chdir("/")
+    assert plan.run(np.ones((3, 64), np.float32)).outputs["y"].tolist() == [[64] * 3] * 3
+    assert plan.program.graph.node[0].op_type == "MatMul"
 
 
 def test_one_file_for_each_constant(tmp_path):

@@ -105,6 +105,8 @@ def captured(source: Any, reading: Reading) -> Captured:
         assert isinstance(buffers, _core.Graph)
         said += notes_of({op.type for op in buffers.ops})
         return Captured(buffers, None, tuple(said), reading.device)
+    if kind.startswith("."):
+        source = os.path.abspath(source)  # it may be read again when another folder is the current one
     origin = Source(source, kind, reading) if kind in HAVE_PROGRAMS else None
     return Captured(buffers, origin, tuple(dict.fromkeys(said)))
 

@@ -36,6 +36,8 @@ RANDOM = frozenset(
 # What these write depends on values, and is little more than what they read
 _SELECTED = frozenset({"Compress", "NonZero", "Unique"})
 
+# Which of their inputs says no more than a dtype
+_LIKE = {"CastLike": 1}
 # What these write follows from sizes
 OF_SIZES = ("Shape", "Size")
 
@@ -177,8 +179,9 @@ def _results(node: NodeProto, known: Types, constants: Constants, model: ModelPr
         return []
     if node.op_type in OF_SIZES:
         values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
-    elif node.op_type not in RANDOM and not bodies(node) and all(name in constants for name in node.input if name):
-        values = _run(node, constants, model) if _is_small(node, known) else []
+    elif node.op_type not in RANDOM and not bodies(node):
+        feeds = _feeds(node, known, constants)
+        values = _run(node, feeds, model) if feeds is not None and _is_small(node, known) else []
     else:
         return []
     arrays = [np.asarray(value) for value in values]
@@ -209,13 +212,26 @@ def _of_shape(node: NodeProto, shape: list[int] | None) -> list[Any]:
     return [np.array(shape[bounds.get("start", 0) : bounds.get("end", len(shape))], np.int64)]
 
 
-def _run(node: NodeProto, constants: Constants, model: ModelProto) -> list[Any]:
+def _feeds(node: NodeProto, known: Types, constants: Constants) -> dict[str, Any] | None:
+    """The values of a node's inputs; None if one is not known. Of some, only the dtype counts."""
+    feeds: dict[str, Any] = {}
+    for position, name in enumerate(node.input):
+        if name in constants:
+            feeds[name] = array(constants[name])
+        elif position == _LIKE.get(node.op_type) and _is_shaped(name, known):
+            dtype = known[name].tensor_type.elem_type
+            feeds[name] = np.zeros((), onnx.helper.tensor_dtype_to_np_dtype(dtype)) if dtype else None
+        elif name:
+            return None
+    return feeds
+
+
+def _run(node: NodeProto, feeds: Mapping[str, Any], model: ModelProto) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
-    feeds = {name: array(constants[name]) for name in node.input if name}
     try:
         with np.errstate(all="ignore"):
-            return list(ReferenceEvaluator(single_node(node, {}, model)).run(None, feeds))
+            return list(ReferenceEvaluator(single_node(node, {}, model)).run(None, dict(feeds)))
     except Exception:  # whatever the reference implementation lacks or refuses only stays unknown
         return []
 
