@@ -134,6 +134,15 @@ def test_dims_that_do_not_fit(dims: dict[str, int], message: str) -> None:
         import_torch(dynamic(), dims=dims)
 
 
+def test_two_sizes_of_one_symbol() -> None:
+    program = dynamic()
+    symbol = str(next(iter(program.range_constraints)))
+    assert tensor(import_torch(program, dims={"batch": 7, symbol: 7}), "fc.linear")["shape"] == [7, 4]
+    said = rf"contradict each other: dims\['batch'\] is 3, dims\['{symbol}'\] is 4; both are '{symbol}' or 'batch'"
+    with pytest.raises(SourceError, match=said):
+        import_torch(program, dims={"batch": 3, symbol: 4})
+
+
 def test_dims_need_symbols() -> None:
     with pytest.raises(SourceError, match="the source has none"):
         import_torch(export(Traced(), (torch.zeros(6, 8),)), dims={"batch": 3})

@@ -124,6 +124,13 @@ class Symbols:
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise SourceError(f"dims['{name}'] must be an int >= 0, got {number!r}")
         value = {by_name[name]: number for name, number in dims.items()}
+        for name, number in dims.items():
+            if value[by_name[name]] != number:
+                [other] = (one for one in dims if one != name and by_name[one] is by_name[name])
+                raise SourceError(
+                    f"sizes contradict each other: dims['{name}'] is {number}, dims['{other}'] is {dims[other]}; "
+                    f"both are {self._title(by_name[name])}"
+                )
         missing = [symbol for symbol in self._where if symbol not in value]
         if missing:
             raise no_sizes([self._dimension(symbol) for symbol in missing])
