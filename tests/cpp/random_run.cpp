@@ -194,7 +194,7 @@ void check_bound(const Graph& graph, const StorageOptions& options, const GraphP
     StorageOptions other = options;
     other.inplace = other.inplace && inplace;
     other.zero_copy = other.zero_copy && zero_copy;
-    CHECK(bound <= load(buffers_of(graph, other).problem));
+    CHECK(bound <= aligned_load(buffers_of(graph, other).problem));
   }
   CHECK(result.plan.lower_bound == bound || possible.empty() || (tries_all && result.plan.lower_bound > bound));
   for (const Shared& shared : result.buffers.shared)

@@ -6,6 +6,7 @@ give their bytes. Everything is a direct reading of the definitions, without any
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -92,6 +93,18 @@ def violations_of_shapes(
 def load_at(columns: Columns, parts: Iterable[Sequence[int]], step: int) -> int:
     """The bytes in use at a step."""
     return sum(s == step for i in range(len(columns[0])) for _, s in cells(columns, parts, i))
+
+
+def aligned_load(columns: Columns) -> int:
+    """The least end of a stack of all buffers alive at a step, whichever lies highest; of one alignment for all."""
+    size, first, last, alignment = columns
+    common = math.gcd(*(a for n, a in zip(size, alignment, strict=True) if n > 0)) or 1
+    least = load(columns)
+    for step in first:
+        alive = [n for n, f, e in zip(size, first, last, strict=True) if f <= step < e and n > 0]
+        whole = [-(-n // common) * common for n in alive]
+        least = max([least, *(sum(whole) - max(w - n for w, n in zip(whole, alive, strict=True)) for _ in alive[:1])])
+    return least
 
 
 def load(columns: Columns) -> int:

@@ -52,10 +52,13 @@ def test_steps_far_apart() -> None:
     assert (plan.peak, plan.optimal) == (3, True)
 
 
+RING = [(i, (i + 1) % 5) for i in range(5)]  # five that need three places, although no three conflict
+
+
 def test_what_is_too_large_is_refused() -> None:
-    with pytest.raises(memplan.UnsupportedError, match=r"'cp_sat' takes sizes that add up to at most 2\^50 / 1 units"):
-        memplan.plan(memplan.Problem([2**55 + 1, 2**55 + 3], [0, 0], [1, 1], 2), "cp_sat")
-    many = memplan.Problem([1] * 5001, [0] * 5001, [1] * 5001, 2)
+    with pytest.raises(memplan.UnsupportedError, match=r"'cp_sat' takes sizes that add up to at most 2\^50 / 5 units"):
+        memplan.plan(memplan.Problem([2**55 + 1] * 4 + [1], range(5), range(1, 6), conflicts=RING), "cp_sat")
+    many = memplan.Problem([1] * 5001, range(5001), range(1, 5002), conflicts=RING)
     with pytest.raises(memplan.UnsupportedError, match=r"'cp_sat' takes at most 5000 buffers .* has 5001"):
         memplan.plan(many, "cp_sat")
 

@@ -66,7 +66,18 @@ def for_long(planner: str) -> memplan.Problem:
     return HARD if planner.startswith(("exhaustive", "cp_sat")) else A
 
 
-ABOVE_LOAD = memplan.Problem([1, 1], [0, 0], [1, 1], 2)  # the load is 2, the least peak 3
+# Five buffers, each of which conflicts with two others, in a ring: every clique has 2 bytes, the least peak is 3.
+ABOVE_LOAD = memplan.Problem([1] * 5, range(5), range(1, 6), conflicts=[(i, (i + 1) % 5) for i in range(5)])
+# The same as a graph, of 6 bytes each: the load is 12, the least peak 18.
+RING: dict[str, Any] = {
+    **graph(
+        [tensor("x", 8, "input"), *(tensor(f"t{i}", 6) for i in range(5))],
+        op("o0", "x", "t0"),
+        *(op(f"o{i}", f"t{i - 1}", f"t{i}") for i in range(1, 5)),
+        outputs="t4",
+    ),
+    "apart": [["t0", "t4"]],
+}
 # With what may share bytes, the fits of greedy planners peak at 14, without at 13: the load in both cases.
 GRAPH: dict[str, Any] = graph(
     [tensor("x", 8, "input"), *({"name": f"t{i}", "bytes": size} for i, size in enumerate([6, 7, 2, 2, 8]))],
@@ -107,7 +118,7 @@ def test_a_plan_that_fits_or_an_error_that_says_why(planner: str, problem: Any, 
     alive = alive_at(problem, error.step)
     assert sum(alive.values()) == load
     assert error.buffers == tuple(names[i] for i in sorted(alive, key=lambda i: (-alive[i], i)))
-    assert (plan is None) == (error.peak is None) == (load > capacity)
+    assert (plan is None) == (error.peak is None) == (oracle.aligned_load(problem) > capacity)
     if plan is not None:
         plan.verify()
         assert plan.peak == error.peak > capacity
@@ -148,12 +159,21 @@ def test_what_comes_first_is_enough(planner: str) -> None:
 
 
 def test_exhaustive_ends_with_the_proof_that_nothing_fits() -> None:
-    """Seven at multiples of 3: the least peak is 19, the load 7; with a capacity, no more is proven than is asked."""
-    problem = memplan.Problem([1] * 7, [0] * 7, [1] * 7, 3)
-    assert memplan.plan(problem, "exhaustive").lower_bound == 19
+    assert memplan.plan(ABOVE_LOAD, "exhaustive").lower_bound == 3
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.plan(problem, "exhaustive", capacity=18)
-    assert (caught.value.lower_bound, caught.value.peak, caught.value.proven) == (19, 19, True)
+        memplan.plan(ABOVE_LOAD, "exhaustive", capacity=2)
+    assert (caught.value.lower_bound, caught.value.peak, caught.value.proven) == (3, 3, True)
+
+
+def test_what_alignments_need_is_known_without_a_search() -> None:
+    """Seven at multiples of 3: the load is 7, the least peak 19."""
+    problem = memplan.Problem([1] * 7, [0] * 7, [1] * 7, 3)
+    assert memplan.plan(problem, "first_fit").lower_bound == 19
+    with pytest.raises(
+        memplan.InfeasibleError, match="at least 19 bytes are needed, as alignments leave gaps"
+    ) as caught:
+        memplan.plan(problem, "first_fit", capacity=18)
+    assert (caught.value.plan, caught.value.lower_bound, caught.value.proven) == (None, 19, True)
 
 
 @pytest.mark.parametrize("planner", SEARCHES)
@@ -184,23 +204,22 @@ def test_the_message_lists_the_largest_ten() -> None:
 
 def test_the_message_where_nothing_is_proven() -> None:
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.plan(ABOVE_LOAD, "first_fit", capacity=2)
+        memplan.plan(ABOVE_LOAD, "greedy_by_size", capacity=2)
     assert str(caught.value).splitlines()[0] == (
-        "no plan was found that fits a capacity of 2 bytes: the best plan of planner 'first_fit' peaks at 3; "
+        "no plan was found that fits a capacity of 2 bytes: the best plan of planner 'greedy_by_size' peaks at 3; "
         "at least 2 are needed"
     )
 
 
-@pytest.mark.parametrize("planner", ["auto", "first_fit", "exhaustive", CP_SAT])
+@pytest.mark.parametrize("planner", ["auto", "greedy_by_size", "exhaustive", CP_SAT])
 def test_a_graph_that_does_not_fit(planner: str) -> None:
-    """Two of its tensors are alive together, of 13 bytes in all; the second cannot begin at 6 or 7."""
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.plan(GRAPH, planner, alignment=8, capacity=13)
+        memplan.plan(RING, planner, capacity=17)
     error = caught.value
     assert error.plan is not None
-    assert error.plan.graph == memplan.capture(GRAPH).graph
-    assert error.peak == error.plan.peak > 13 == error.plan.load
-    assert error.buffers == ("t1", "t0")
+    assert error.plan.graph == memplan.capture(RING).graph
+    assert error.peak == error.plan.peak == 18 > error.plan.load == 12
+    assert error.buffers == ("t0", "t1")
     error.plan.verify()
     with pytest.raises(memplan.InfeasibleError) as caught:
         memplan.plan(GRAPH, planner, capacity=12)
@@ -214,7 +233,7 @@ def test_auto_fits_a_graph_with_sharing_or_without() -> None:
 
 def test_errors_pickle() -> None:
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.plan(ABOVE_LOAD, "first_fit", capacity=2)
+        memplan.plan(ABOVE_LOAD, "greedy_by_size", capacity=2)
     error, again = caught.value, pickle.loads(pickle.dumps(caught.value))
     assert isinstance(error, ValueError)
     assert str(again) == str(error)

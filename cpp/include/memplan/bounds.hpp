@@ -20,6 +20,11 @@ LoadCurve load_curve(const Problem& problem);
 // The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
 Bytes load(const Problem& problem);
 
+// The load with what alignments cost: at each step, what lies on something else begins at a multiple of its alignment.
+// Every plan peaks at or above it. At least the load, and the load itself for a problem with branches.
+// O(n log n), and the different ends of parts within an alignment for each step that may need more than those before.
+Bytes aligned_load(const Problem& problem);
+
 // Where the highest pinned buffer ends: every plan peaks at or above it. O(n).
 Bytes end_of_pins(const Problem& problem);
 // Where the highest pin or reserved range ends. Reserved ranges may reach above a plan.

@@ -24,7 +24,8 @@
 namespace memplan {
 
 // The bytes that every plan of the graph needs at the step that needs most, whichever of `possible` tensors share
-// bytes: what possible_sharing() says. Alignment is not looked at. 0 if the sum of all bytes exceeds int64, which no
+// bytes: what possible_sharing() says. What begins at an aligned offset whatever is shared counts with its tail
+// (problem/granules.hpp). 0 if the sum of all bytes exceeds int64, which no
 // Problem may hold. O(tensors x log tensors), and for each concatenation, the pieces of content that it shows; pieces
 // beyond the first million do not count.
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/sorting.hpp"
+#include "problem/granules.hpp"
 #include "problem/run_bytes.hpp"
 
 namespace memplan {
@@ -38,10 +39,29 @@ class Alive {
   Bytes of_all_ = 0;
 };
 
+// In granules, what is in use at a step.
+class AliveInGranules {
+ public:
+  AliveInGranules(Bytes granule, std::span<const Part> parts) : alive_(granule), parts_(parts) {}
+
+  void add(Index part, Bytes bytes) {
+    const auto& [buffer, begin, end, first, last] = parts_[at(part)];
+    if (bytes > 0)
+      alive_.add(begin, end);
+    else if (bytes < 0)
+      alive_.remove(begin, end);
+  }
+  const InGranules& bytes() const { return alive_; }
+
+ private:
+  InGranules alive_;
+  std::span<const Part> parts_;
+};
+
 // Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
 // before what is born there comes.
-template <class Visit>
-void sweep(const Lives& rectangles, Alive alive, Visit&& visit) {
+template <class Sum, class Visit>
+void sweep(const Lives& rectangles, Sum alive, Visit&& visit) {
   const auto& [size, first, last] = rectangles;
   const std::vector<Index> births = sorted_by(first);
   const std::vector<Index> deaths = sorted_by(last);
@@ -99,6 +119,26 @@ LoadCurve load_curve(const Problem& problem) {
 Bytes load(const Problem& problem) {
   Bytes highest = 0;
   sweep(problem, [&](Step, Bytes alive) { highest = std::max(highest, alive); });
+  return highest;
+}
+
+Bytes aligned_load(const Problem& problem) {
+  Bytes highest = load(problem);
+  const Bytes granule = granule_of(problem);
+  if (granule == 1 || problem.has_branches()) return highest;
+  std::vector<Part> parts;
+  for (Index i = 0; i < problem.count(); ++i)
+    problem.for_each_part(i, [&](const Part& part) { parts.push_back(part); });
+  std::vector<Bytes> size;
+  std::vector<Step> first, last;
+  for (const Part& part : parts) {
+    size.push_back(part.end - part.begin);
+    first.push_back(part.first);
+    last.push_back(part.last);
+  }
+  sweep(Lives{size, first, last}, AliveInGranules(granule, parts), [&](Step, const InGranules& alive) {
+    if (alive.most() > highest) highest = std::max(highest, alive.least());
+  });
   return highest;
 }
 

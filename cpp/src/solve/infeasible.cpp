@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t kListedBuffers = 10;  // buffers that a message lists
 
-std::string needed(Bytes capacity, Bytes lower_bound, const std::optional<Plan>& plan) {
+// `why`: what needs more than the bytes that are in use; or nothing.
+std::string needed(Bytes capacity, Bytes lower_bound, const std::optional<Plan>& plan, const std::string& why) {
   const std::string fits = "fits a capacity of " + std::to_string(capacity) + " bytes: ";
   const std::string least = "at least " + std::to_string(lower_bound);
-  if (lower_bound > capacity || !plan) return "no plan " + fits + least + " bytes are needed";
+  if (lower_bound > capacity || !plan) return "no plan " + fits + least + " bytes are needed" + why;
   const std::string cut = plan->interrupted ? " when it was interrupted" : "";
   return "no plan was found that " + fits + "the best plan of planner " + quoted(plan->planner) + " peaks at " +
          std::to_string(plan->peak) + cut + "; " + least + " are needed";
@@ -65,8 +66,10 @@ InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_b
   const std::vector<TightestStep::User> users = needs_more ? users_of(clique) : std::move(tightest.users);
   const std::string why = needs_more ? "no two of these may share bytes, for they are alive together or conflict, "
                                      : "most is alive at step " + std::to_string(tightest.step) + ", ";
-  InfeasibleError error(needed(capacity, lower_bound, plan) + "\n" + why +
-                        bytes_of(needs_more ? clique.bytes : tightest.bytes, users) + users_text(problem, users));
+  const Bytes in_use = needs_more ? clique.bytes : tightest.bytes;
+  const bool has_gaps = lower_bound > in_use && aligned_load(problem) > in_use;
+  InfeasibleError error(needed(capacity, lower_bound, plan, has_gaps ? ", as alignments leave gaps" : "") + "\n" + why +
+                        bytes_of(in_use, users) + users_text(problem, users));
   error.capacity = capacity;
   error.lower_bound = lower_bound;
   error.plan = std::move(plan);

@@ -66,7 +66,7 @@ Bytes end_of(const Problem& problem, const Clique& clique) {
 // What no plan of a problem peaks below; the reduced one has no branches and groups.
 Bytes bound_of(const Problem& asked, const Reduction& reduction, const PlanOptions& options) {
   const Problem& problem = reduction.problem();
-  const Bytes fixed = std::max(fixed_bound(problem), asked.has_branches() ? load(asked) : 0);
+  const Bytes fixed = std::max(fixed_bound(problem), aligned_load(asked));
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(fixed, load(problem));
   constexpr double kShare = 8;                      // of the time, one part
   constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it

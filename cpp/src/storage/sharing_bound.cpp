@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "graph/branch_runs.hpp"
 #include "memplan/liveness.hpp"
+#include "problem/granules.hpp"
 #include "problem/reserved.hpp"
 #include "storage/contents.hpp"
 #include "storage/overlap.hpp"
@@ -39,8 +41,10 @@ class Curve {
   std::vector<Bytes> change_;  // per step, and one after
 };
 
-// Per op, the bytes of outputs that may be written over inputs while it runs.
-std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, std::span<const Shared> possible) {
+// Per op, the bytes of outputs that may be written over inputs while it runs; of each tensor, at most bytes_of(tensor).
+template <class BytesOf>
+std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, std::span<const Shared> possible,
+                                BytesOf&& bytes_of) {
   std::vector<std::map<Index, Bytes>> outputs(graph.ops().size()), inputs = outputs;  // per op: most of each tensor
   const auto may_share = [&](Index op, Index output, Index input, Bytes most) {
     for (const auto& [all, tensor] : {std::pair{&outputs, output}, {&inputs, input}}) {
@@ -60,13 +64,93 @@ std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, 
         may_share(k, overlap.output, overlap.input, overlap.most(graph));
   const auto sum = [&](const std::map<Index, Bytes>& all) {
     Bytes bytes = 0;
-    for (const auto& [tensor, most] : all) bytes += std::min(most, graph.tensor(tensor).bytes);
+    for (const auto& [tensor, most] : all) bytes += std::min(most, bytes_of(tensor));
     return bytes;
   };
   std::vector<Bytes> least;
   for (std::size_t k = 0; k < outputs.size(); ++k) least.push_back(std::min(sum(outputs[k]), sum(inputs[k])));
   return least;
 }
+
+// Per storage, whether it begins at an aligned offset in every plan, if it lies in the arena: it shares bytes by choice
+// only with others that begin where it does.
+std::vector<bool> surely_aligned(const Graph& graph, const HappensBefore& order, const Storages& storages,
+                                 std::span<const Shared> possible) {
+  std::vector<Index> next(storages.storages.size());  // towards one storage of all that may share bytes
+  std::iota(next.begin(), next.end(), 0);
+  std::vector<bool> aligned(next.size(), true);
+  const auto group_of = [&](Index storage) {
+    while (next[at(storage)] != storage) storage = next[at(storage)] = next[at(next[at(storage)])];
+    return storage;
+  };
+  const auto join = [&](Index output, Index input, bool same_begin) {
+    const Index a = group_of(storages.storage_of[at(output)]), b = group_of(storages.storage_of[at(input)]);
+    aligned[at(b)] = aligned[at(a)] && aligned[at(b)] && same_begin;
+    next[at(a)] = b;
+  };
+  const auto begins = [&](Index tensor) { return storages.offset_of[at(tensor)] == 0; };
+  for (const auto& [how, op, view] : possible)
+    join(view.output, view.input,
+         how == Sharing::inplace && view.offset == 0 && begins(view.output) && begins(view.input));
+  const OpSteps steps = op_steps_of(graph, order);
+  for (Index k = 0; k < graph.op_count() && !steps.is_plain(); ++k)
+    if (!steps.fading[at(k)].empty())
+      for (const Overlap& overlap : overlaps_of(graph, k)) join(overlap.output, overlap.input, false);
+  std::vector<bool> surely;
+  for (std::size_t s = 0; s < next.size(); ++s) surely.push_back(aligned[at(group_of(static_cast<Index>(s)))]);
+  return surely;
+}
+
+// What is surely inside, step by step, with what alignment costs.
+class AlignedNeeds {
+ public:
+  AlignedNeeds(const Graph& graph, Bytes alignment) : graph_(graph), alive_(alignment), events_(at(graph.op_count())) {}
+
+  // Contents of a storage that begins at an aligned offset, or else anywhere.
+  void add(const std::vector<Strip>& members, bool is_aligned) {
+    for (const Strip& strip : united(members)) {
+      const std::size_t strip_number = strips_.size();
+      strips_.push_back({strip.begin, strip.end, is_aligned});
+      for (const auto& [step, born] : {std::pair{strip.first, true}, {strip.last, false}})
+        if (at(step) < events_.size()) events_[at(step)].push_back({strip_number, born});
+    }
+  }
+
+  // The most, over all steps, of what is needed beside what may be written over.
+  Bytes most(const std::vector<Bytes>& over, bool with_workspace) {
+    Bytes most = 0;
+    for (std::size_t k = 0; k < events_.size(); ++k) {
+      for (const Event& event : events_[k]) take(strips_[event.strip], event.born);
+      const Bytes workspace = with_workspace ? graph_.op(static_cast<Index>(k)).workspace : 0;
+      if (workspace > 0) alive_.add(0, workspace);
+      if (alive_.most() - over[k] > most) most = std::max(most, alive_.least() - over[k]);
+      if (workspace > 0) alive_.remove(0, workspace);
+    }
+    return most;
+  }
+
+ private:
+  struct Piece {
+    Bytes begin, end;
+    bool is_aligned;
+  };
+  struct Event {
+    std::size_t strip;
+    bool born;
+  };
+
+  void take(const Piece& piece, bool born) {
+    if (piece.is_aligned)
+      born ? alive_.add(piece.begin, piece.end) : alive_.remove(piece.begin, piece.end);
+    else
+      born ? alive_.add_anywhere(piece.end - piece.begin) : alive_.remove_anywhere(piece.end - piece.begin);
+  }
+
+  const Graph& graph_;
+  InGranules alive_;
+  std::vector<Piece> strips_;
+  std::vector<std::vector<Event>> events_;  // per step
+};
 
 // The highest, over all steps, of the lowest address below which a step's bytes lie beside what is reserved in it.
 Bytes end_of(std::vector<std::pair<Bytes, Step>> needs, std::span<const Reserved> reserved) {
@@ -85,7 +169,8 @@ Bytes end_of(std::vector<std::pair<Bytes, Step>> needs, std::span<const Reserved
 
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
                     std::span<const Shared> possible) {
-  if (!total_bytes(graph)) return 0;
+  const std::optional<Bytes> total = total_bytes(graph);
+  if (!total) return 0;
   StorageOptions none = options;
   none.inplace = none.zero_copy = false;
   const Storages storages = storages_of(graph, order, none);
@@ -93,6 +178,11 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   const ArenaMembership membership(graph, storages, options, possible);
   const std::vector<Span> lives = lives_of(graph);
 
+  const Bytes alignment = options.alignment;
+  const Bytes most_alignment = (kMaxBytes - *total) / (graph.tensor_count() + graph.op_count() + 1);  // sums fit
+  const bool counts_tails = alignment > 1 && alignment <= most_alignment && graph.layout().reserved.empty();
+  const std::vector<bool> is_aligned =
+      counts_tails ? surely_aligned(graph, order, storages, possible) : std::vector<bool>();
   std::vector<std::vector<Strip>> inside(storages.storages.size()), all(storages.storages.size());
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
@@ -105,11 +195,15 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     });
   }
   Curve surely(graph), perhaps(graph);
+  AlignedNeeds aligned(graph, alignment);
   for (std::size_t s = 0; s < all.size(); ++s) {
     surely.add(inside[s]);
     perhaps.add(all[s]);
+    if (counts_tails) aligned.add(inside[s], is_aligned[s]);
   }
-  const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes(), over = written_over(graph, order, possible);
+  const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes();
+  const std::vector<Bytes> over =
+      written_over(graph, order, possible, [&](Index tensor) { return graph.tensor(tensor).bytes; });
   std::vector<std::pair<Bytes, Step>> needs;
   for (std::size_t k = 0; k < least.size(); ++k) {
     Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - membership.donated_bytes(), 0);
@@ -119,7 +213,14 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     }
     needs.emplace_back(std::max<Bytes>(need, 0), static_cast<Step>(k));
   }
-  return end_of(std::move(needs), graph.layout().reserved);
+  const Bytes bound = end_of(std::move(needs), graph.layout().reserved);
+  if (!counts_tails) return bound;
+  const auto rounded = [&](Index tensor) {
+    const Bytes bytes = graph.tensor(tensor).bytes;
+    return is_aligned[at(storages.storage_of[at(tensor)])] ? align_up(bytes, alignment) : bytes;
+  };
+  return std::max(bound, aligned.most(written_over(graph, order, possible, rounded),
+                                      options.place.contains(TensorKind::workspace)));
 }
 
 Bytes sharing_bound(const Graph& graph, const StorageOptions& options) {
