@@ -19,7 +19,7 @@
 
 #include "auto/around_pins.hpp"
 #include "auto/band_rounds.hpp"
-#include "auto/portfolio_search.hpp"
+#include "auto/granule_search.hpp"
 #include "placing/best_so_far.hpp"
 
 namespace memplan {
@@ -27,7 +27,7 @@ namespace memplan {
 Placement portfolio(const Problem& problem, const PlanOptions& options) {
   if (problem.has_pins() || !problem.reserved().empty()) return around_pins(problem, options, portfolio, kPortfolio[0]);
   return best_so_far(problem, options, [&](Placement& best, const Deadline& deadline) {
-    PortfolioSearch(problem, options, best, rounds_of_band).run(deadline);
+    GranuleSearch(problem, options, best, rounds_of_band).run(deadline);
   });
 }
 

@@ -53,14 +53,26 @@ bool has_several_alignments(const Problem& problem) {
 
 // No plan peaks below a buffer's size; the load may, where a shape leaves its highest bytes unused.
 Bytes least_peak(const Problem& problem) {
-  Bytes least = load(problem);
+  Bytes least = aligned_load(problem);
   for (const Bytes size : problem.size()) least = std::max(least, size);
   return least;
 }
 
+bool sets_effort(const PlanOptions& options) {
+  return std::any_of(options.set.begin(), options.set.end(),
+                     [](const auto& set) { return set.first == kPortfolio[0].name; });
+}
+
 }  // namespace
 
-PortfolioSearch::PortfolioSearch(const Problem& problem, const PlanOptions& options, Placement& best, MakeRounds make)
+bool says_effort(const PlanOptions& options) { return options.time_limit || sets_effort(options); }
+
+std::int64_t effort_of(const PlanOptions& options) {
+  return options.time_limit && !sets_effort(options) ? kEndless : options.get(kPortfolio[0]);
+}
+
+PortfolioSearch::PortfolioSearch(const Problem& problem, const PlanOptions& options, Placement& best, MakeRounds make,
+                                 std::int64_t most)
     : problem_(problem),
       options_(options),
       make_(std::move(make)),
@@ -69,10 +81,8 @@ PortfolioSearch::PortfolioSearch(const Problem& problem, const PlanOptions& opti
       bound_(std::max(options.lower_bound, least_peak(problem))) {
   if (best.winner.empty()) best.winner = "first_fit";
   best.lower_bound = bound_;
-  const bool effort_set = std::any_of(options.set.begin(), options.set.end(),
-                                      [](const auto& set) { return set.first == kPortfolio[0].name; });
-  given_ = effort_set || options.time_limit;
-  effort_ = options.time_limit && !effort_set ? kEndless : options.get(kPortfolio[0]);
+  given_ = says_effort(options);
+  effort_ = std::min(most, effort_of(options));
 }
 
 void PortfolioSearch::run(const Deadline& deadline) {

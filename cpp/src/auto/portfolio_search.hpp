@@ -16,10 +16,16 @@
 
 namespace memplan {
 
+// Whether the caller said how much effort or time a search may take; and how much effort it may take.
+bool says_effort(const PlanOptions& options);
+std::int64_t effort_of(const PlanOptions& options);
+
 class PortfolioSearch {
  public:
   // Puts the best placement into `best`, which is that of first_plan at first. `make` makes the portfolios of bands.
-  PortfolioSearch(const Problem& problem, const PlanOptions& options, Placement& best, MakeRounds make);
+  // The effort is that of the options, and at most `most`.
+  PortfolioSearch(const Problem& problem, const PlanOptions& options, Placement& best, MakeRounds make,
+                  std::int64_t most = kEndless);
 
   void run(const Deadline& deadline);
 

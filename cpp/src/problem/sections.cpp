@@ -48,6 +48,26 @@ Sections::Sections(const Problem& problem, const Deadline& deadline) {
   add_up(deadline);
 }
 
+void Sections::begin_from(std::vector<Bytes> offsets) {
+  lowest = std::move(offsets);
+  Index group = kNone;  // of items that are identical but for that
+  std::vector<Index> first_of_group;
+  const auto is_same = [&](Index a, Index b) {
+    return first[at(a)] == first[at(b)] && last[at(a)] == last[at(b)] && size[at(a)] == size[at(b)] &&
+           alignment[at(a)] == alignment[at(b)];
+  };
+  for (Index x = 0; x < items(); ++x) {
+    if (group == kNone || !is_same(group, x)) {
+      group = x;
+      first_of_group.clear();
+    }
+    const auto same = std::find_if(first_of_group.begin(), first_of_group.end(),
+                                   [&](Index other) { return lowest[at(other)] == lowest[at(x)]; });
+    twin[at(x)] = same == first_of_group.end() ? x : *same;
+    if (same == first_of_group.end()) first_of_group.push_back(x);
+  }
+}
+
 // O(sections covered in all).
 void Sections::pad(const Deadline& deadline) {
   std::vector<Bytes> divisor(static_cast<std::size_t>(count), 0);

@@ -19,6 +19,9 @@ namespace memplan {
 struct Sections {
   Sections(const Problem& problem, const Deadline& deadline);  // O(n log n)
 
+  // From now on, item x begins at lowest[x] or higher. Items are twins only if that is the same.
+  void begin_from(std::vector<Bytes> lowest);
+
   Index items() const { return static_cast<Index>(buffer.size()); }
 
   Index count = 0;
@@ -28,7 +31,8 @@ struct Sections {
   std::vector<Bytes> size;         // rounded up
   std::vector<Bytes> padding;      // what was added
   std::vector<Bytes> alignment;
-  std::vector<Index> twin;  // the first item that is identical to it
+  std::vector<Index> twin;    // the first item that is identical to it
+  std::vector<Bytes> lowest;  // the least offset that it may have; empty: 0
   // Per section, and one more: the first item that begins there or later.
   std::vector<Index> begins;
   // Per section: the bytes alive, rounded up, except the item with the most padding. No plan peaks below any of them.

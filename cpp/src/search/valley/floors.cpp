@@ -61,7 +61,20 @@ bool Floors::reset(Bytes capacity) {
     node_bound_[node] = 0;
     node_lowest_[node] = node_items_[node_begin_[node]];
   }
-  return std::all_of(slack_.begin(), slack_.end(), [](Bytes slack) { return slack >= 0; });
+  const bool fits = std::all_of(slack_.begin(), slack_.end(), [](Bytes slack) { return slack >= 0; });
+  return fits && (sections_.lowest.empty() || raise_to_lowest());
+}
+
+// The bases with which items begin, if they are not 0.
+bool Floors::raise_to_lowest() {
+  for (Index x = 0; x < sections_.items(); ++x) base_[x] = aligned(sections_.lowest[x], x);
+  from_ = 0;
+  to_ = sections_.count;
+  waste_ = 0;
+  const bool alive = repair();
+  section_trail_.clear();
+  node_trail_.clear();
+  return alive;
 }
 
 void Floors::undo(const Mark& mark) {

@@ -104,6 +104,7 @@ class Floors {
   void look_again(std::size_t node);
   bool raise_floors(const Node& node, Index from, Index to, Index lowest);
   bool raise_floor(Index section, Index support);
+  bool raise_to_lowest();
   bool repair();
 
   const Sections& sections_;

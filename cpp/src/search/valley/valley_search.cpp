@@ -71,10 +71,10 @@ bool ValleySearch::start(Bytes capacity, std::int64_t number) {
     const auto size = static_cast<double>(sections_.size[x]);
     const double ranks[] = {length * size, length, size, length * std::sqrt(size)};
     rank_[x] = ranks[use_.vary ? number % 4 : 0];
-    state_ += StatePrint::of(sections_.twin[x], 0);
   }
   deadline_->tick(at(n));
   const bool fits = floors_.reset(capacity);
+  for (Index x = 0; x < n; ++x) state_ += StatePrint::of(sections_.twin[x], floors_.base(x));
   deadline_->tick(at(n));
   valleys_.reset();
   return fits;
