@@ -534,6 +534,23 @@ def test_a_saving_too_small_to_say_gives_way_to_a_kernel_that_would_help() -> No
     assert helps.startswith("The load would be lower with Softmax in place")
 
 
+@pytest.mark.parametrize(("loss", "found"), [(4, 0), (500, 1), (5_000, 1)])
+def test_what_nobody_would_act_on_is_no_advice(loss: int, found: int) -> None:
+    """A loss is an output that is made early; handing it over then brings its bytes, of 100,000."""
+    source = graph(
+        [tensor("x", 1, "input"), tensor("loss", loss, "output"), tensor("wide", 100_000), tensor("y", 8, "output")],
+        op("forward", "x", "loss"),
+        op("widen", "x", "wide"),
+        op("backward", "wide", "y"),
+        outputs="loss y",
+    )
+    e = memplan.plan(source).explain()
+    assert ("hand_over" in [a.kind for a in e.advice]) == bool(found)
+    text = str(e)
+    assert ("Nothing that was tried alone lowers the load by a percent or more." in text) == (loss < 1000)
+    assert ("nothing that was tried alone, by a percent or more" in text) == (loss < 1000)
+
+
 def test_two_changes_that_help_together_only_are_found() -> None:
     """A step that writes a row into each of two caches: neither donating them nor writing in place helps alone."""
     caches = [tensor(name, 1 << 16, "input") for name in ("k", "v")]

@@ -14,6 +14,7 @@ from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, may_be_over_inputs
 from .orders import load_during
 
+SLIGHT = 0.001  # of the load: what brings less is noise
 _TRIED = 8  # types of ops, and inputs, that are tried one by one
 _MOST_PAIRS = 24  # of changes that are tried
 _MOST_WORK = 1_000_000  # ops that are looked at for pairs
@@ -44,6 +45,11 @@ class Advice:
 
 
 _Change = tuple[str, tuple[str, ...]]  # kind and names, as of an Advice
+
+
+def is_worth(advice: Advice, load: int, least: float = SLIGHT) -> bool:
+    """Whether advice brings at least a part of a load."""
+    return load - advice.load >= least * load
 
 
 def options_to_change(dataflow: Dataflow, blocked: Collection[Blocked], load: int, op: int) -> list[Advice]:

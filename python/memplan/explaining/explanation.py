@@ -13,7 +13,7 @@ from ..plans.dataflow import Dataflow
 from ..plans.inplace import Blocked, blocked_at
 from ..plans.usage import Ints, holes, load_curve, next_hill, rectangles, step_of_peak, steps_above
 from ..proofs.clique import heaviest_clique
-from .advice import Advice, options_to_change
+from .advice import Advice, is_worth, options_to_change
 from .alive import Alive, alive_at
 from .idle import Idle, idle_at
 from .orders import Orders, orders_of
@@ -77,7 +77,7 @@ class Explanation:
     idle : tuple of Idle
         Tensors that are alive where the load is highest, although nothing uses them there.
     advice : tuple of Advice
-        Changes that would lower the load. The change that lowers it most comes first.
+        Changes that would lower the load by a thousandth or more. The change that lowers it most comes first.
     apart : tuple of (buffer, bytes)
         Where it is not the load that proves the lower bound, but a clique: the buffers of which no two may share bytes,
         and how many of their bytes may not. Empty otherwise.
@@ -278,7 +278,7 @@ def explain(plan: PlanRecord) -> Explanation:
         chains=chains(plan),
         blocked=tuple(blocked),
         idle=idle,
-        advice=tuple(sorted(advice, key=lambda a: a.load)),
+        advice=tuple(sorted((a for a in advice if is_worth(a, plan.load)), key=lambda a: a.load)),
         apart=_apart(plan),
         orders=orders,
         curve=tuple(zip(step.tolist(), load.tolist(), strict=True)),

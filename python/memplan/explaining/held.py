@@ -10,13 +10,12 @@ import numpy as np
 
 from .. import _core
 from ..plans.usage import BEGIN, BUFFER, END, Ints, load_curve, load_of, next_hill, rectangles, steps_above, without
-from .advice import Advice
+from .advice import Advice, is_worth
 from .alive import Alive, alive_at
 from .explanation import CROWDED, Explanation, Moment
 from .idle import idle_at
 
 ARENA = "in the arena"  # the kind of what lies in one; other kinds are words of whoever holds something
-_SLIGHT = 0.001  # of the load: what brings less is not said
 NOWHERE = -1  # the arena of what lies in none
 
 
@@ -141,10 +140,9 @@ class Held:
                     own = rows[(rows[:, BUFFER] == buffer)]
                     names.append(self.problem.name(buffer))
                     size += int((own[:, END] - own[:, BEGIN]).max(initial=0))
-            load = load_of(left)
-            if names and load <= (1 - _SLIGHT) * load_of(rows):
-                found.append(Advice(kind, tuple(names), load, size, how=how))
-        return sorted(found, key=lambda advice: advice.load)
+            found += [Advice(kind, tuple(names), load_of(left), size, how=how)] if names else []
+        most = load_of(rows)
+        return sorted((advice for advice in found if is_worth(advice, most)), key=lambda advice: advice.load)
 
     def _idle(self, buffer: int) -> tuple[int, int]:
         if self.idle:

@@ -10,6 +10,7 @@ from ..dtypes import typed_shape
 from ..plans.pools_text import costs_table, pools_sentences, pools_table
 from ..printing.tables import Report, Table
 from ..printing.units import counted, format_bytes, op_label, percent
+from .advice import is_worth
 
 if TYPE_CHECKING:
     from ..plans.pools import PlannedPools
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 LISTED = 12  # rows of a table; the others are summed up
 _NAMED = 3
 _CHAINS = 5
-_WORTH, _LISTED = 0.01, 0.0005  # of the load: less is not worth a sentence where there is more, or a line
+_WORTH = 0.01  # of the load: nobody acts on what brings less
 
 _OPTIONS = ("order", "donate", "inplace", "zero_copy", "disable_inplace_ops", "INPLACE_OPS", "inplace_ops")
 
@@ -113,8 +114,7 @@ def _how_far(e: Explanation) -> str:
 def _what_helps(e: Explanation) -> str:
     """What would lower the load, and by how much: the best option, and the best that can be done with idle tensors."""
     certain = [a for a in e.advice if a.kind != "inplace_ops"] or list(e.advice)
-    enough = (1 - _WORTH) * e.load
-    worth = [a for a in certain if a.load <= enough] or [a for a in e.advice if a.load <= enough] or certain[:1]
+    worth = [a for a in certain if is_worth(a, e.load, _WORTH)] or [a for a in e.advice if is_worth(a, e.load, _WORTH)]
     options = [a for a in worth if a.kind in _OPTIONS]
     changes = [a for a in worth if a.kind not in _OPTIONS]
     best = [*options[:1], *changes[: 1 if options else 2]]
@@ -123,8 +123,8 @@ def _what_helps(e: Explanation) -> str:
         return f"The load would be lower with {', or with '.join(ways)}."
     text = "Nothing that was tried alone lowers the load"
     if e.next_step is not None and e.next_step.load == e.load:
-        text += f": it is as high at {_at(e.next_step)}"
-    return text + "."
+        return f"{text}: it is as high at {_at(e.next_step)}."
+    return f"{text} by a percent or more."
 
 
 def _other_orders(e: Explanation) -> list[str]:
@@ -281,11 +281,11 @@ def _advice_table(e: Explanation, load_step: Moment) -> Table:
     rows = [
         (_change(a), format_bytes(a.load), f"{1 - a.load / e.load:.1%}", format_bytes(max(a.bytes, 0)))
         for a in e.advice
-        if a.load <= (1 - _LISTED) * e.load
+        if is_worth(a, e.load, _WORTH)
     ]
     right = frozenset({"load", "less", "at that step"})
     title = f"What would lower the load, which is at {_at(load_step)}"
-    notes = () if rows else ("nothing that was tried alone",)
+    notes = () if rows else ("nothing that was tried alone, by a percent or more",)
     return Table(title, ("with", "load", "less", "at that step"), tuple(rows), right, notes)
 
 
