@@ -170,7 +170,9 @@ def test_control_dependencies_are_read_as_they_are_written(edges: list[list[tupl
 def test_what_a_newer_schema_has_is_not_dropped(tmp_path: Path) -> None:
     data = bytearray(model(branches()))
     (root,) = struct.unpack_from("<I", data, 0)
-    fields = bytearray(data[root - struct.unpack_from("<i", data, root)[0] :][: 4 + 2 * 8] + struct.pack("<H", 4))
+    table = root - struct.unpack_from("<i", data, root)[0]
+    there = data[table : table + struct.unpack_from("<H", data, table)[0]]
+    fields = there + bytes(4 + 2 * 8 - len(there)) + struct.pack("<H", 4)
     struct.pack_into("<H", fields, 0, len(fields))
     grown = data + fields  # another table of fields behind the file, with a ninth
     struct.pack_into("<i", grown, root, root - len(data))
