@@ -6,7 +6,7 @@ y = If(c){then: Squeeze(x, 2), else: x}         y = Identity(x)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -29,26 +29,22 @@ def taken(node: NodeProto, constants: Mapping[str, TensorProto]) -> GraphProto |
     return dict(bodies(node)).get("then_branch" if condition.item() else "else_branch")
 
 
-def unfold(node: NodeProto, branch: GraphProto, graph: GraphProto, used: set[str]) -> list[NodeProto]:
-    """Copies of the nodes of a branch, which make the outputs of the If; the graph of the If gets its constants.
+def unfold(node: NodeProto, branch: GraphProto, used: set[str], known: Container[str]) -> GraphProto:
+    """A copy of a branch for the graph of the If: its nodes make the outputs of the If, and it has no outputs.
 
-    `used` are names of nodes of the graph. What is known of the outputs' shapes is forgotten: it was of both branches.
+    `used` are names of nodes of that graph. Constants that are `known` there were lent, and are left out.
     """
-    copy = GraphProto()
-    copy.CopyFrom(branch)
-    outputs = {value.name for value in copy.output}
-    names = {value.name: name for value, name in zip(copy.output, node.output, strict=True) if name}
+    copy, made = GraphProto(), [name for name in node.output if name]
+    copy.node.extend(branch.node)
+    copy.initializer.extend(tensor for tensor in branch.initializer if tensor.name not in known)
+    own = {value.name for value in branch.output}
+    copy.value_info.extend(value for value in branch.value_info if value.name not in own and value.name not in made)
+    names = {value.name: name for value, name in zip(branch.output, node.output, strict=True) if name}
     for inner in nested(copy):
         rename(inner, names)
-    known = {tensor.name for tensor in graph.initializer}
-    graph.initializer.extend(tensor for tensor in copy.initializer if tensor.name not in known)
-    graph.value_info.extend(value for value in copy.value_info if value.name not in outputs)
-    for value in (*graph.value_info, *graph.output):
-        if value.name in node.output and value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
     for one in copy.node:
         one.name = fresh(one.name, used)
-    return list(copy.node)
+    return copy
 
 
 def _is_if(node: NodeProto) -> bool:

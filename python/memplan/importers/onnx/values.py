@@ -21,7 +21,7 @@ import numpy as np
 import onnx.helper
 import onnx.numpy_helper
 import onnx.shape_inference
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from . import branches, runtime
 from .bodies import bodies, nested, small_constants
@@ -84,34 +84,32 @@ class Values:
     def _walk(
         self, graph: GraphProto, outer: Types, outer_constants: Constants, model: ModelProto, versions: dict[str, int]
     ) -> bool:
-        known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
-        places = _places(graph)
+        scope = _Scope(graph, outer, outer_constants)
         nodes, passed, used = deque(graph.node), list[NodeProto](), {node.name for node in graph.node}
         changed = is_unfolded = False
         while nodes:
             node = nodes.popleft()
-            branch = branches.taken(node, constants)
+            branch = branches.taken(node, scope.constants)
             if branch is not None:
                 self.deciding |= self._behind(node.input[0])
-                nodes.extendleft(reversed(branches.unfold(node, branch, graph, used)))
-                known, constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
-                places, changed, is_unfolded = _places(graph), True, True
+                taken = branches.unfold(node, branch, used, scope.constants)
+                scope.take(taken, node.output)
+                nodes.extendleft(reversed(taken.node))
+                changed = is_unfolded = True
                 continue
             passed.append(node)
             if not is_sound(node, versions):
                 continue
-            for name, inferred in _shapes(node, known, constants, model).items():
-                place = places[name] if name in places else graph.value_info.add(name=name)
-                place.type.CopyFrom(inferred)
-                known[name] = inferred
+            for name, inferred in _shapes(node, scope.known, scope.constants, model).items():
+                scope.learn(name, inferred)
                 changed = True
-            for tensor in _results(node, known, constants, model):
+            for tensor in _results(node, scope.known, scope.constants, model):
                 self._note(node, tensor.name)
-                constants[tensor.name] = tensor
+                scope.constants[tensor.name] = tensor
                 graph.initializer.append(tensor)
                 changed = True
             for _, body in bodies(node):
-                changed |= self._walk(body, known, constants, model, versions)
+                changed |= self._walk(body, scope.known, scope.constants, model, versions)
         if is_unfolded:
             self.is_unfolded = True
             _replace_nodes(graph, passed)
@@ -126,8 +124,31 @@ class Values:
         return self._made_of.get(name, frozenset([name]))
 
 
-def _places(graph: GraphProto) -> dict[str, ValueInfoProto]:
-    return {value.name: value for value in (*graph.value_info, *graph.output)}
+class _Scope:
+    """What is known of the values of a graph and of those around it, and where the graph keeps types."""
+
+    def __init__(self, graph: GraphProto, outer: Types, outer_constants: Constants) -> None:
+        self._graph = graph
+        self.known, self.constants = outer.new_child(types(graph)), outer_constants.new_child(small_constants(graph))
+        self._places = {value.name: value for value in (*graph.value_info, *graph.output)}
+
+    def learn(self, name: str, value: TypeProto) -> None:
+        """The type of a value that a node of the graph writes."""
+        place = self._places[name] if name in self._places else self._graph.value_info.add(name=name)
+        place.type.CopyFrom(value)
+        self.known[name] = value
+
+    def take(self, branch: GraphProto, made: Sequence[str]) -> None:
+        """The constants and types of a branch. What was known of what it makes was of both branches: it is forgotten."""
+        for name in made:
+            self.known.maps[0].pop(name, None)
+            if name in self._places and self._places[name].type.HasField("tensor_type"):
+                self._places[name].type.tensor_type.ClearField("shape")
+        for value in branch.value_info:
+            self._places[value.name] = self._graph.value_info.add(name=value.name, type=value.type)
+        self._graph.initializer.extend(branch.initializer)
+        self.known.update(types(branch))
+        self.constants.update(small_constants(branch))
 
 
 def _replace_nodes(graph: GraphProto, nodes: Iterable[NodeProto]) -> None:
