@@ -139,7 +139,7 @@ class _Scope:
         self.known[name] = value
 
     def take(self, branch: GraphProto, made: Sequence[str]) -> None:
-        """The constants and types of a branch. What was known of what it makes was of both branches: it is forgotten."""
+        """The constants and types of a branch. What is known of what it makes was of both branches: forgotten."""
         for name in made:
             self.known.maps[0].pop(name, None)
             if name in self._places and self._places[name].type.HasField("tensor_type"):
