@@ -149,6 +149,7 @@ BY_VALUE = {
     "OneHot": ("int64 k", "float[A, B] y", "i = Cast<to=7>(x)  v = Constant<value_floats=[0.0, 1.0]>()  "
                "y = OneHot(i, k, v)", 4, [9, 4]),
     "Resize": ("float[1] k", "float[A] y", "y = Resize(x, , k)", [2.0], [18]),
+    "vectors of one": ("int64[1] k", "int64[A] y", "f = Unsqueeze(zero, axis)  y = Range(f, k, step)", 7, [4]),
     "of another dtype": ("int32 k", "int64[A] y", "l = CastLike(k, step)  y = Range(zero, l, step)", 5, [3]),
     "computed": ("int32 k", "float[A] y", "l = Cast<to=7>(k)  m = Mul(l, step)  u = Unsqueeze(m, axis)  "
                  "y = Tile(x, u)", 2, [36]),
@@ -197,6 +198,17 @@ def test_examples_hold_only_where_sizes_depend_on_them():
     plan.run(words + 1, np.array([2]), table)
     whole = parsed("g (int64[n] words, int64 k) => (int64[n] y) { y = Add(words, k) }")
     assert memplan.plan(whole, args=(words, 2)).notes == ()
+
+
+def test_a_size_that_no_example_tells():
+    source = parsed("""g (float[4] x, int64[1] k) => (float[m] y) <int64[1] minus = {-1}> {
+        places = NonZero(x)
+        flat = Reshape(places, minus)
+        t = Gather(x, flat)
+        y = Tile(t, k)
+    }""")
+    with pytest.raises(SourceError, match=r"'places', written by node 'NonZero_0' \(NonZero\), has no known size"):
+        import_onnx(source, args=(np.ones(4, np.float32), np.array([2])))
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,10 @@ def inferred(model: ModelProto, given: Given, sizes: Mapping[str, int]) -> tuple
     if not found.is_complete and given.examples:
         held |= given.examples
         found = infer(_with_values(model, held), sizes)
-        for name in given.examples:
+        for name in given.examples if found.is_complete else ():
             fewer = {one: value for one, value in held.items() if one != name}
             without = infer(_with_values(model, fewer), sizes)
-            if without.is_complete or not found.is_complete:
+            if without.is_complete:
                 found, held = without, fewer
     if held:
         say(f"the plan holds for these inputs alone: {', '.join(f'{name} = {text_of(v)}' for name, v in held.items())}")

@@ -202,7 +202,7 @@ def _results(node: NodeProto, known: Types, constants: Constants, model: ModelPr
         values = _of_shape(node, static_shape(known.get(node.input[0], TypeProto())))
     elif node.op_type not in RANDOM and not bodies(node):
         feeds = _feeds(node, known, constants)
-        values = _run(node, feeds, model) if feeds is not None and _is_small(node, known) else []
+        values = _run(node, feeds, model) if feeds is not None and _is_small(node, known, feeds) else []
     else:
         return []
     arrays = [np.asarray(value) for value in values]
@@ -215,10 +215,14 @@ def _is_shaped(name: str, known: Mapping[str, TypeProto]) -> bool:
     return static_shape(known.get(name, TypeProto())) is not None
 
 
-def _is_small(node: NodeProto, known: Types) -> bool:
+def _is_small(node: NodeProto, known: Types, feeds: Mapping[str, Any]) -> bool:
     """Whether a node writes few elements."""
     if node.op_type in _SELECTED:
         return True
+    if node.op_type == "Range":  # its numbers may be vectors of one, which onnx's inference does not take
+        start, limit, delta = (feeds[name] for name in node.input)
+        count = (limit.astype(float) - start) / delta if start.size == limit.size == delta.size == 1 else np.inf
+        return bool(np.all(count <= KEPT_ELEMENTS))
     shapes = [static_shape(known.get(name, TypeProto())) for name in node.output if name]
     return all(shape is not None and math.prod(shape) <= KEPT_ELEMENTS for shape in shapes)
 
