@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from builders.paths import ROOT
 from builders.torch_nets import Net, imported, op
 from memplan.errors import MissingDependencyError, SourceError
 from memplan.importers.torch import accepts, import_torch
+from memplan.importers.torch.failing import place_of
 from memplan.importers.torch.private import TESTED
 
 
@@ -74,6 +75,40 @@ def test_a_node_that_depends_on_data_names_its_line_and_ways_out() -> None:
         import_torch(export(Whole(), (torch.zeros(4),)))
     assert "`return x[x > 0]  # of so many as there are`" in str(caught.value)
     assert "memplan.record()" in str(caught.value)
+
+
+def test_sharded_weights_are_told_apart_from_other_subclasses() -> None:
+    def of(module: str) -> Tensor:
+        def dispatch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError("it is never run")
+
+        kind = type("Sharded", (Tensor,), {"__torch_dispatch__": classmethod(dispatch), "__module__": module})
+        return Tensor._make_wrapper_subclass(kind, (2, 4))  # type: ignore[attr-defined,no-any-return]
+
+    for door in (memplan.plan, memplan.estimate):
+        with pytest.raises(SourceError, match=r"torch\.distributed\.tensor\.Sharded; give the module .* before it is"):
+            door(Net(lambda net, x: x + 1), args=(of("torch.distributed.tensor"),))
+        with pytest.raises(SourceError, match=r"got the subclass mine\.Sharded$"):
+            door(Net(lambda net, x: x + 1), args=(of("mine"),))
+
+
+@pytest.fixture
+def a_process_group(tmp_path: Path) -> Iterator[None]:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("a_process_group")
+def test_data_parallel_models_are_as_what_they_wrap_until_they_need_real_gradients() -> None:
+    x = torch.zeros(3, 4)
+    net = Net(lambda net, x: net.fc(x).relu())
+    wrapped = nn.parallel.DistributedDataParallel(net)
+    for train in (False, True):
+        found, plain = (memplan.estimate(model, args=(x,), train=train) for model in (wrapped, net))
+        assert found.total == plain.total
+    assert "give what it wraps, model.module" in place_of(RuntimeError("its data is not allocated yet"), wrapped)
+    assert place_of(RuntimeError("its data is not allocated yet"), net) == ""
 
 
 def test_failures_of_all_kinds_name_the_line() -> None:

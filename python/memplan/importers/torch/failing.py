@@ -32,7 +32,8 @@ def place_of(error: BaseException, module: torch.nn.Module) -> str:
     found = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     own = [frame for frame in found if _of_user(frame.f_code.co_filename)]
     if not own:
-        return ""
+        wraps = isinstance(module, torch.nn.parallel.DistributedDataParallel)
+        return "; give what it wraps, model.module: synchronizing gradients needs real ones" if wraps else ""
     line = _line(own[-1].f_code.co_filename, next(n for f, n in traceback.walk_tb(error.__traceback__) if f is own[-1]))
     return f"; at {line}, in {_part(found, module)}"
 

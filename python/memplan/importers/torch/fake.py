@@ -143,7 +143,9 @@ def require_dense(tensor: Tensor, what: str) -> None:
         raise SourceError(f"{what} is not initialized: run the lazy module once before importing it")
     if not isinstance(tensor, FakeTensor) and kind.__torch_dispatch__ is not Tensor.__torch_dispatch__:
         subclass = f"{kind.__module__}.{kind.__qualname__}"
-        raise SourceError(f"{what}: expected a plain tensor, got the subclass {subclass}")
+        sharded = kind.__module__.startswith("torch.distributed.")
+        advice = "; give the module as it is before it is sharded, as by fully_shard" if sharded else ""
+        raise SourceError(f"{what}: expected a plain tensor, got the subclass {subclass}{advice}")
     if tensor.is_nested or tensor.is_quantized or tensor.layout != torch.strided:
         form = "nested" if tensor.is_nested else "quantized" if tensor.is_quantized else str(tensor.layout)
         raise SourceError(f"{what}: expected a dense (strided) tensor, got a {form} one")
