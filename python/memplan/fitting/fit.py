@@ -97,7 +97,7 @@ def fit(
             error.plan = PlanRecord.of(solution, buffers.problem, changed, buffers, storage)
         same, tried = sharing_of(as_it_is), error.capacity
 
-        def in_pieces() -> bool | None:
+        def fits_in_pieces() -> bool | None:
             try:
                 fit(graph, tried, planner, allow=[*ways, "split"], time_limit=_TRIED, **same)
             except InfeasibleError as other:
@@ -106,7 +106,7 @@ def fit(
                 return None
             return True
 
-        error.args = (advised(error, graph, storage, ways, in_pieces), *error.args[1:])
+        error.args = (advised(error, graph, storage, ways, fits_in_pieces), *error.args[1:])
         raise
     result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, storage)
     changes = ((Change("order"),) if found.reordered else ()) + splits + changes_of(found.changes)

@@ -82,7 +82,8 @@ def _loss(
         given = (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
         return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *given)  # type: ignore[no-any-return]
     batch = log_probs if log_probs.dim() == 3 else log_probs.unsqueeze(1)
-    losses = torch._ctc_loss(batch, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
+    lists = list(input_lengths), list(target_lengths)
+    losses: Tensor = torch._ctc_loss(batch, targets, *lists, blank, zero_infinity)[0]
     if zero_infinity:
         losses = torch.where(losses == torch.inf, losses.new_zeros([]), losses)
     if reduction == _MEAN:

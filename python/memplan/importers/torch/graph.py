@@ -94,12 +94,12 @@ class GraphRun(fx.Interpreter):
         result = self._fresh(self._symbols.scalar(value))
         operands, outputs = list(flat_tensors(call)), list(flat_tensors(result))
         self._graph.op(self._name(node), self._type(node), operands, outputs)
-        function, call = self._whole_call(node, call)
+        function, whole = self._whole_call(node, call)
         expecting = Expecting(function, result, self._symbols.makes(node))
         if not outputs:
-            self._graph.number(expecting, call, result)
+            self._graph.number(expecting, whole, result)
             return result
-        self._graph.called(expecting, call, result)
+        self._graph.called(expecting, whole, result)
         return result
 
     def _unknown_number(self, node: fx.Node) -> Any:

@@ -93,7 +93,7 @@ def _asked(
     return True
 
 
-class _Asking(OpTrace):
+class _Asking(OpTrace):  # type: ignore[no-untyped-call]
     """Runs operators with symbols, and notes those that make some."""
 
     def __init__(self, fakes: Fakes, known: Known | None, late: LateSizes) -> None:
@@ -102,7 +102,7 @@ class _Asking(OpTrace):
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if func is torch.ops.aten._assert_scalar.default and isinstance(args[0], torch.SymBool):
-            torch._check(args[0])
+            torch._check(args[0])  # type: ignore[no-untyped-call]
             return None
         return self._sizes.asks(func, kernels.run(func, args, kwargs))
 
