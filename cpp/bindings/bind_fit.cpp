@@ -74,7 +74,8 @@ std::vector<std::string> again_by_name(const Graph& graph) {
 FittedPlan solve_fit_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
                         const std::vector<std::string>& again, const StorageOptions& storage,
                         std::optional<Bytes> capacity, bool recompute, std::optional<double> transfer, bool reorder,
-                        const std::string& planner, const InPython& in_python, std::optional<double> time_limit) {
+                        const std::string& planner, const InPython& in_python, std::optional<double> time_limit,
+                        const std::optional<AsItIs>& as_it_is) {
   const py::object nobody = py::none();
   Watch watch(nobody, true);
   const Chosen chosen(planner, in_python, watch);
@@ -86,7 +87,8 @@ FittedPlan solve_fit_by(const std::shared_ptr<Graph>& graph, const std::vector<d
   options.time_limit = time_limit;
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   auto [fitted, interrupted] = searched(watch, [&] {
-    return (capacity ? solve_fit : solve_fit_least)(graph, facts, storage, options, reorder, chosen.planner());
+    return (capacity ? solve_fit : solve_fit_least)(graph, facts, storage, options, reorder, chosen.planner(),
+                                                    as_it_is);
   });
   fitted.found.plan.interrupted |= interrupted;
   return std::move(fitted);
@@ -120,6 +122,11 @@ void bind_fit(py::module_& m) {
         py::arg("reruns"), py::arg("fetches") = std::vector<std::pair<Index, Index>>(), py::arg("transfer") = 0.0,
         "The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors "
         "that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.");
+  py::class_<AsItIs>(m, "AsItIs", "A graph as it is planned where nothing is given up, and the options of that plan.")
+      .def(py::init([](const std::shared_ptr<Graph>& graph, const StorageOptions& storage) {
+             return AsItIs{graph, storage};
+           }),
+           py::arg("graph"), py::arg("storage"));
   py::class_<FittedPlan>(m, "FittedPlan", "A plan of a graph that was made to fit; see memplan/solve_fit.hpp.")
       .def_property_readonly("graph", [](const FittedPlan& f) { return std::const_pointer_cast<Graph>(f.graph); })
       .def_property_readonly("buffers", [](const FittedPlan& f) { return f.found.buffers; })
@@ -128,11 +135,13 @@ void bind_fit(py::module_& m) {
       .def_readonly("reordered", &FittedPlan::reordered)
       .def_readonly("added_cost", &FittedPlan::added_cost)
       .def_readonly("cost_bound", &FittedPlan::cost_bound)
-      .def_readonly("load_bound", &FittedPlan::load_bound);
+      .def_readonly("load_bound", &FittedPlan::load_bound)
+      .def_readonly("as_it_is", &FittedPlan::as_it_is);
   m.def("solve_fit", &solve_fit_by, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
         py::arg("capacity"), py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("planner"),
-        py::arg("in_python"), py::arg("time_limit"),
-        "A plan within the capacity, or of as little as is reached where that is None.");
+        py::arg("in_python"), py::arg("time_limit"), py::arg("as_it_is") = py::none(),
+        "A plan within the capacity, or of as little as is reached where that is None. `as_it_is`: the graph as it is "
+        "planned where nothing is given up, and its options; by default, this graph with these.");
   m.def("op_costs", &costs_by, py::arg("graph"), py::arg("by"), "What ops cost: by auto, bytes or flops.");
   m.def("again_of", &again_by_name, py::arg("graph"), "What running each op again does: same, changes or never.");
   m.def(

@@ -77,7 +77,8 @@ std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cos
 SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
                          const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
                          std::optional<double> transfer, bool reorder, double call, double byte, Index max_pieces,
-                         const std::string& planner, const InPython& in_python, std::optional<double> time_limit) {
+                         const std::string& planner, const InPython& in_python, std::optional<double> time_limit,
+                         const std::optional<AsItIs>& as_it_is) {
   const py::object nobody = py::none();
   Watch watch(nobody, true);
   const Chosen chosen(planner, in_python, watch);
@@ -94,7 +95,8 @@ SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<
   split.time_limit = time_limit;
   if (watch.can_stop()) split.stop = options.stop = [&] { return watch.stop(); };
   auto [found, interrupted] = searched(watch, [&] {
-    return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner());
+    return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner(),
+                       as_it_is);
   });
   found.fitted.found.plan.interrupted |= interrupted;
   return std::move(found);
@@ -178,6 +180,7 @@ void bind_split(py::module_& m) {
   m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
         py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"),
         py::arg("max_pieces"), py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
+        py::arg("as_it_is") = py::none(),
         "A plan within the capacity, or as low as is found where that is None, with ops in pieces.");
   m.def("split_floor", &split_floor, py::arg("graph"), py::arg("storage"),
         "A bound of the load, however ops are split, ordered and run again.");

@@ -9,6 +9,7 @@ import numpy.typing
 import typing
 
 __all__: list[str] = [
+    "AsItIs",
     "Buffers",
     "FitChange",
     "Fitted",
@@ -986,12 +987,20 @@ class Fitted:
     @property
     def load_bound(self) -> int: ...
 
+class AsItIs:
+    """
+    A graph as it is planned where nothing is given up, and the options of that plan.
+    """
+    def __init__(self, graph: Graph, storage: StorageOptions) -> None: ...
+
 class FittedPlan:
     """
     A plan of a graph that was made to fit; see memplan/solve_fit.hpp.
     """
     @property
     def added_cost(self) -> float: ...
+    @property
+    def as_it_is(self) -> bool: ...
     @property
     def buffers(self) -> Buffers: ...
     @property
@@ -1565,9 +1574,10 @@ def solve_fit(
     planner: str,
     in_python: PythonPlanner | None,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+    as_it_is: AsItIs | None = None,
 ) -> FittedPlan:
     """
-    A plan within the capacity, or of as little as is reached where that is None.
+    A plan within the capacity, or of as little as is reached where that is None. `as_it_is`: the graph as it is planned where nothing is given up, and its options; by default, this graph with these.
     """
 
 def solve_graph(
@@ -1675,6 +1685,7 @@ def solve_split(
     planner: str,
     in_python: PythonPlanner | None,
     time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
+    as_it_is: AsItIs | None = None,
 ) -> SplitPlan:
     """
     A plan within the capacity, or as low as is found where that is None, with ops in pieces.

@@ -1,6 +1,7 @@
 // Solve split: from a graph and a capacity to a verified plan of the graph with ops in pieces (split.hpp).
 //
-//     graph ─┬─▶ fit ────────────────────────┐
+//     graph ─┬─▶ planner ─▶ it fits as it is, or:
+//            ├─▶ fit ────────────────────────┐
 //            └─▶ regions in pieces ─▶ fit ───┴─▶ what adds least (among equals: in pieces) ─▶ plan
 //
 // Pieces that do not suffice are made to fit as any graph: ops run again, or tensors are moved (fit.hpp).
@@ -68,9 +69,10 @@ struct SplitPlan {
 };
 
 // A plan within the capacity of `split`, or as low as is found, at the least added cost that is found. `others`: tensors
-// may come back as the options of fit say. Throws as solve_fit.
+// may come back as the options of fit say. `as_it_is`, and what is thrown: as of solve_fit.
 SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                       const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
-                      bool reorder, const ChosenPlanner& planner = choose_planner("auto"));
+                      bool reorder, const ChosenPlanner& planner = choose_planner("auto"),
+                      const std::optional<AsItIs>& as_it_is = std::nullopt);
 
 }  // namespace memplan

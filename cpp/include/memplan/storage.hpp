@@ -51,6 +51,7 @@ class Place {
   }
   void add(TensorKind kind) { placed_[static_cast<int>(kind)] = true; }
   bool contains(TensorKind kind) const { return placed_[static_cast<int>(kind)]; }
+  bool operator==(const Place&) const = default;
 
  private:
   bool placed_[kTensorKinds] = {};
@@ -64,6 +65,8 @@ struct StorageOptions {
   std::vector<std::string> disable_inplace_ops = {};  // "Add"; "aten.add" is any overload of it
   std::vector<std::string> donate = {};               // graph inputs whose bytes may be taken
   bool zero_copy = true;                              // let slices and parts of concatenations share bytes
+
+  bool operator==(const StorageOptions&) const = default;
 };
 
 struct Storage {

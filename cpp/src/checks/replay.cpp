@@ -381,10 +381,10 @@ class Replay {
              begin(o) < saturated_add(begin(t), graph_.tensor(t).bytes) && !may_land_on(op, {o, kNone}, t);
     };
     for (std::size_t o = 0; o < op.outputs.size(); ++o)
-      if (writes_all_of(op.outputs[o])) outputs.push_back({o, begin(op.outputs[o])});
+      outputs.push_back({o, begin(op.outputs[o]), written_of(op.outputs[o])});
     std::erase_if(outputs, [&](const WalkedTensor& output) {
-      return std::none_of(op.inputs.begin(), op.inputs.end(),
-                          [&](Index t) { return lies_on(op.outputs[output.position], t); });
+      return output.written.empty() || std::none_of(op.inputs.begin(), op.inputs.end(),
+                                                    [&](Index t) { return lies_on(op.outputs[output.position], t); });
     });
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
       if (std::any_of(outputs.begin(), outputs.end(),
@@ -398,9 +398,13 @@ class Replay {
     return walked;
   }
 
-  bool writes_all_of(Index t) const {
-    const std::vector<Extent>& content = content_[at(t)];
-    return has_bytes(t) && content.size() == 1 && content.front().value.tensor == t;
+  // The bytes that its op writes: what a tensor shows of others is there already.
+  std::vector<ByteRun> written_of(Index t) const {
+    std::vector<ByteRun> runs;
+    for (const Extent& piece : content_[at(t)])
+      if (has_bytes(t) && piece.value.tensor == t) runs.push_back({piece.begin, piece.end});
+    std::sort(runs.begin(), runs.end(), [](const ByteRun& a, const ByteRun& b) { return a.begin < b.begin; });
+    return runs;
   }
 
   bool may_land_on(const Op& op, const Mark& mark, Index input) const {

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t kMostIterations = 1 << 24;
 
-struct ByteRun {
-  Bytes begin, end;
-};
-
 // Bytes that have been written since the op began.
 class WrittenBytes {
  public:
@@ -66,6 +62,7 @@ struct WalkedRows {
   Bytes begin;
   Bytes element;
   std::vector<Level> levels;
+  std::vector<ByteRun> written = {};  // of an output, in the region
 };
 
 // Rows of a level that an iteration touches.
@@ -118,11 +115,8 @@ class RowWalk {
   std::string run(std::int64_t group) {
     group_ = group;
     iteration_.assign(loops_, {});
-    for (const WalkedRows& output : written_first_) {
-      Bytes bytes = output.element;
-      for (const WalkedRows::Level& level : output.levels) bytes *= level.rows;
-      written_.add({output.begin, output.begin + bytes});
-    }
+    for (const WalkedRows& output : written_first_)
+      for (const ByteRun& run : output.written) written_.add(run);
     step(0);
     return wrong_;
   }
@@ -135,6 +129,8 @@ class RowWalk {
     std::int64_t elements = 1;
     for (const std::int64_t extent : *tensor.shape) elements *= extent;
     WalkedRows rows{walked.begin, tensor.bytes / elements, {}};
+    for (const ByteRun& run : walked.written)
+      rows.written.push_back({walked.begin + run.begin, walked.begin + run.end});
     Bytes row = rows.element;
     for (Index axis = static_cast<Index>(tensor.shape->size()) - 1; axis >= 0;) {
       WalkedRows::Level level{0, row, WalkedRows::kWhole};
@@ -168,7 +164,7 @@ class RowWalk {
     if (l == loops_) {
       read();
       for (const WalkedRows& output : written_in_turn_)
-        for_each_run(output, iteration_, [&](const ByteRun& run) { written_.add(run); });
+        for_each_run(output, iteration_, [&](const ByteRun& run) { write(output, run); });
       if (!reads_first_) read();
       return;
     }
@@ -177,6 +173,13 @@ class RowWalk {
       iteration_[l] = {i, std::min(i + size, loop(l).extent)};
       step(l + 1);
     }
+  }
+
+  void write(const WalkedRows& output, const ByteRun& run) {
+    auto own = std::partition_point(output.written.begin(), output.written.end(),
+                                    [&](const ByteRun& one) { return one.end <= run.begin; });
+    for (; own != output.written.end() && own->begin < run.end; ++own)
+      written_.add({std::max(own->begin, run.begin), std::min(own->end, run.end)});
   }
 
   void read() {

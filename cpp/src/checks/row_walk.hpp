@@ -9,10 +9,16 @@
 
 namespace memplan {
 
+// Bytes [begin, end).
+struct ByteRun {
+  Bytes begin, end;
+};
+
 // A tensor of an op that lies in the same region as others of it, from `begin` on.
 struct WalkedTensor {
   std::size_t position;  // among the inputs, or the outputs, of the op
   Bytes begin;
+  std::vector<ByteRun> written = {};  // of an output, from its beginning: ascending; what it shows of others is not
 };
 
 // Runs an op's ordered loops over memory: its inputs are there, and its outputs are written. An input's bytes must be

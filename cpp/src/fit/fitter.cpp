@@ -82,6 +82,7 @@ class WithinCapacity {
         facts_(fitter.facts_),
         storage_(fitter.storage_),
         options_(options),
+        work_(work_for(graph_, options)),
         limits_(limits()),
         of_search_(until(kUntilBound)),
         deadline_(of_search_) {}
@@ -208,9 +209,9 @@ class WithinCapacity {
         std::accumulate(facts_.begin(), facts_.end(), 0.0, [](double sum, const OpFacts& f) { return sum + f.cost; }) *
         0.2;
     const std::vector<double> prices = prices_of(bounding, cover, guess, kRounds / 3, deadline_).of_op;
-    std::int64_t work = options_.work;
+    std::int64_t work = work_;
     for (int attempt = 0; attempt < kTargets && target > 0; ++attempt) {
-      std::int64_t left = std::max<std::int64_t>(work / 2, options_.work / kTargets);
+      std::int64_t left = std::max<std::int64_t>(work / 2, work_ / kTargets);
       work -= left;
       const std::optional<Schedule> start = first(model, target, prices, enough, left);
       const std::optional<Schedule> found =
@@ -270,6 +271,7 @@ class WithinCapacity {
   const std::vector<OpFacts>& facts_;
   const StorageOptions& storage_;
   const FitOptions& options_;
+  const std::int64_t work_;
   static constexpr double kUntilMoments = 0.2, kUntilBound = 0.7;
 
   Limits limits_, of_search_;
@@ -282,6 +284,11 @@ class WithinCapacity {
 StorageOptions with_copies(StorageOptions storage) {
   storage.zero_copy = false;
   return storage;
+}
+
+std::int64_t work_for(const Graph& graph, const FitOptions& options) {
+  constexpr std::int64_t kMostPerOp = 10'000'000;
+  return std::min(options.work, kMostPerOp * std::max<std::int64_t>(graph.op_count(), 1));
 }
 
 Bytes load_in(const Graph& graph, const StorageOptions& storage) { return load(buffers_of(graph, storage).problem); }

@@ -15,6 +15,9 @@ StorageOptions with_copies(StorageOptions storage);
 
 Bytes load_in(const Graph& graph, const StorageOptions& storage);
 
+// The work of the options, or as much as a small graph needs.
+std::int64_t work_for(const Graph& graph, const FitOptions& options);
+
 class Fitter {
  public:
   // All arguments but the ways outlive it. The ways say whether ops run again, and what it costs to move a byte. Throws

@@ -27,11 +27,12 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kBetween = 24;  // of the work, that a search between has
-constexpr std::int64_t kLastPart = 6;  // of the work, that a search for a little less has
-constexpr int kLast = 8;               // of these, at most
-constexpr double kTime = 0.25;         // of what is left of the time, that a search may take
-constexpr Bytes kFine = 2000;          // parts of what is reached: what is between is not asked for in the middle
+constexpr std::int64_t kBetween = 24;      // of the work, that a search between has
+constexpr std::int64_t kLastPart = 6;      // of the work, that a search for a little less has
+constexpr std::size_t kPartOfStates = 10;  // of the states, that such a search may visit
+constexpr int kLast = 8;                   // of these, at most
+constexpr double kTime = 0.25;             // of what is left of the time, that a search may take
+constexpr Bytes kFine = 2000;              // parts of what is reached: what is between is not asked for in the middle
 
 // What all sizes are multiples of, so that loads are.
 Bytes unit_of(const Graph& graph) {
@@ -48,6 +49,7 @@ class Descent {
       : graph_(graph),
         fitter_(graph, facts, storage, options.recompute, options.transfer),
         options_(options),
+        work_(work_for(graph, options)),
         limits_(limits()),
         deadline_(limits_),
         best_(asked(kMaxBytes, 1, 1, true).value()) {}
@@ -103,7 +105,8 @@ class Descent {
     FitOptions options = options_;
     options.capacity = capacity;
     options.any = any;
-    options.work = options_.work / part;
+    options.work = work_ / part;
+    options.states = part == 1 ? options_.states : options_.states / kPartOfStates;
     if (const std::optional<double> left = deadline_.left()) options.time_limit = share * *left;
     try {
       return fitter_.within(options);
@@ -117,6 +120,7 @@ class Descent {
   const Graph& graph_;
   Fitter fitter_;
   const FitOptions& options_;
+  const std::int64_t work_;
   Limits limits_;
   Deadline deadline_;
   Bytes proven_ = 0;

@@ -2,195 +2,92 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "fit/fit_solver.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
-#include "memplan/order.hpp"
 
 namespace memplan {
 
 namespace {
 
-constexpr int kMostTargets = 6;      // loads that are asked for, until the plan fits too
-constexpr double kAfterStop = 0.1;   // seconds, to end with what there is
-constexpr double kLeastPart = 1e-3;  // that a part is given, whatever is left
-constexpr double kPartOfBestOrder = 1.0 / 3;
+constexpr double kPartAsItIs = 0.3;  // of the time
+constexpr double kLeastPart = 1e-3;  // seconds that a part is given, whatever is left
 
-class FitSolver {
- public:
-  FitSolver(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
-            const FitOptions& options, const ChosenPlanner& planner)
-      : storage_(storage), options_(options), planner_(planner), orders_{{std::move(graph), facts}} {
-    if (options_.stop)
-      options_.stop = [this, stop = options.stop] {
-        if (!stopped_ && stop()) stopped_ = Clock::now();
-        return stopped_.has_value();
-      };
-  }
+std::optional<double> left(std::optional<double> limit, std::chrono::steady_clock::time_point begin) {
+  if (limit) *limit = std::max(kLeastPart, *limit - seconds_since(begin));
+  return limit;
+}
 
-  // Lets the ops run in the order of the least load that is found, too.
-  void add_best_order() {
-    OrderOptions options;
-    options.time_limit = left(kPartOfBestOrder);
-    options.stop = options_.stop;
-    const OpOrder best = best_order(*orders_[0].graph, storage_, options);
-    if (best.found_by == "given") return;
-    std::vector<OpFacts> facts;
-    for (const Index k : best.ops) facts.push_back(orders_[0].facts[at(k)]);
-    orders_.push_back({std::make_shared<const Graph>(reordered(*orders_[0].graph, best.ops)), std::move(facts)});
-  }
-
-  FittedPlan within() {
-    Bytes target = options_.capacity;
-    std::optional<InfeasibleError> refused;
-    for (int asked = 0; asked < kMostTargets; ++asked) {
-      Candidate fitted = cheapest(target, refused);
-      try {
-        return plan_of(fitted, planned(fitted, options_.capacity));
-      } catch (InfeasibleError& error) {
-        if (stopped_ && !error.proven()) throw InterruptedError("asked to end");
-        if (!error.plan || target == 0) throw;
-        refused = error;
-        target -= std::min(target, std::max<Bytes>(1, error.plan->peak - options_.capacity));
-      }
-    }
-    throw *refused;
-  }
-
-  FittedPlan least() {
-    std::vector<Candidate> fitted;
-    for (std::size_t order = 0; order < orders_.size(); ++order)
-      fitted.push_back(made(order, [&](const Order& one, const FitOptions& options) {
-        return fit_least(*one.graph, one.facts, storage_, options);
-      }));
-    std::stable_sort(fitted.begin(), fitted.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.rest.load < b.rest.load; });
-    std::optional<FittedPlan> best;
-    for (const Candidate& one : fitted) {
-      if (best && one.rest.load >= best->found.plan.peak) continue;
-      FittedPlan plan = plan_of(one, lowest(one));
-      if (!best || plan.found.plan.peak < best->found.plan.peak) best = std::move(plan);
-    }
-    return std::move(*best);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  struct Order {
-    std::shared_ptr<const Graph> graph;
-    std::vector<OpFacts> facts;
-  };
-
-  // What was fitted in an order.
-  struct Candidate {
-    std::size_t order;
-    std::shared_ptr<const Graph> graph;
-    struct {
-      std::vector<Change> changes;
-      Bytes load;
-      double added_cost, cost_bound;
-      Bytes load_bound;
-    } rest;
-  };
-
-  // Seconds of this share of what is left of the limit; of one that was interrupted, just enough to end.
-  std::optional<double> left(double share = 1) const {
-    if (stopped_) return std::max(kLeastPart, share * (kAfterStop - seconds_since(*stopped_)));
-    if (!options_.time_limit) return std::nullopt;
-    return std::max(kLeastPart, share * (*options_.time_limit - seconds_since(begin_)));
-  }
-
-  // The other orders need time too, and so does the plan.
-  template <class Fit>
-  Candidate made(std::size_t order, Fit&& fit) {
-    FitOptions options = options_;
-    options.time_limit = left(1 / (static_cast<double>(orders_.size() - order) + 0.5));
-    Fitted fitted = fit(orders_[order], options);
-    return {order,
-            std::make_shared<const Graph>(std::move(fitted.graph)),
-            {std::move(fitted.changes), fitted.load, fitted.added_cost, fitted.cost_bound, fitted.load_bound}};
-  }
-
-  // In the order that adds the least. `before` is why a higher load was not enough.
-  Candidate cheapest(Bytes capacity, const std::optional<InfeasibleError>& before) {
-    std::optional<Candidate> best;
-    std::optional<InfeasibleError> refused;
-    for (std::size_t order = 0; order < orders_.size(); ++order) {
-      try {
-        Candidate found = made(order, [&](const Order& one, FitOptions options) {
-          options.capacity = capacity;
-          return fit(*one.graph, one.facts, storage_, options);
-        });
-        if (!best || found.rest.added_cost < best->rest.added_cost) best = std::move(found);
-        if (best->rest.added_cost == 0) break;
-      } catch (const InfeasibleError& error) {
-        if (!refused || error.lower_bound < refused->lower_bound) refused = error;
-      }
-    }
-    if (best) return std::move(*best);
-    const InfeasibleError& why = before ? *before : *refused;
-    if (stopped_ && !why.proven()) throw InterruptedError("asked to end");  // whoever interrupts this has no plan
-    throw why;
-  }
-
-  GraphPlan planned(const Candidate& fitted, std::optional<Bytes> capacity) {
-    PlanOptions options;
-    options.capacity = capacity;
-    options.time_limit = left();
-    if (!stopped_) options.stop = options_.stop;
-    try {
-      return solve(*fitted.graph, planner_, storage_, options);
-    } catch (InfeasibleError& error) {
-      error.graph = fitted.graph;
-      throw;
-    }
-  }
-
-  // A plan at the load, or as little above it as is found.
-  GraphPlan lowest(const Candidate& fitted) {
-    try {
-      return planned(fitted, fitted.rest.load);
-    } catch (InfeasibleError& error) {
-      if (error.plan) return {std::move(*error.buffers), std::move(*error.plan)};
-    }
-    return planned(fitted, std::nullopt);
-  }
-
-  FittedPlan plan_of(const Candidate& fitted, GraphPlan found) const {
-    found.plan.interrupted |= stopped_.has_value();
-    const auto& rest = fitted.rest;
-    return {fitted.graph,    std::move(found), rest.changes,   fitted.order > 0,
-            rest.added_cost, rest.cost_bound,  rest.load_bound};
-  }
-
-  const Clock::time_point begin_ = Clock::now();
-  const StorageOptions& storage_;
-  FitOptions options_;
-  const ChosenPlanner& planner_;
-  std::vector<Order> orders_;  // the given one first
-  std::optional<Clock::time_point> stopped_;
-};
+// Tries the graph as it is, and says how much time is left.
+TriedAsItIs tried_first(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
+                        FitOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  FitOptions part = options;
+  if (part.time_limit) *part.time_limit *= kPartAsItIs;
+  TriedAsItIs tried = try_as_it_is(given, planner, capacity, part);
+  options.time_limit = left(options.time_limit, begin);
+  return tried;
+}
 
 }  // namespace
 
+TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
+                         const FitOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  PlanOptions plan;
+  plan.time_limit = options.time_limit;
+  plan.stop = options.stop;
+  TriedAsItIs tried;
+  const auto consider = [&](std::optional<Bytes> within) {
+    plan.capacity = within;
+    plan.time_limit = left(options.time_limit, begin);
+    GraphPlan found = solve(*given.graph, planner, given.storage, plan);
+    if (!tried.plan || found.plan.peak < tried.plan->found.plan.peak)
+      tried.plan = FittedPlan{given.graph, std::move(found), {}, false, 0, 0, 0, true};
+  };
+  try {
+    consider(capacity);
+    const Plan& first = tried.plan->found.plan;
+    if (capacity && !first.optimal && !first.interrupted) consider(std::nullopt);  // the first that fits may not be all
+  } catch (InfeasibleError& error) {
+    error.graph = given.graph;
+    tried.refused = std::move(error);
+  } catch (const UnsupportedError&) {
+  } catch (const EndedError&) {
+  }
+  return tried;
+}
+
 FittedPlan solve_fit(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                      const StorageOptions& storage, const FitOptions& options, bool reorder,
-                     const ChosenPlanner& planner) {
-  FitSolver solver(std::move(graph), facts, storage, options, planner);
-  if (reorder) solver.add_best_order();
-  return solver.within();
+                     const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
+  const auto begin = std::chrono::steady_clock::now();
+  FitOptions rest = options;
+  TriedAsItIs tried = tried_first(as_it_is.value_or(AsItIs{graph, storage}), planner, options.capacity, rest);
+  if (tried.plan) return std::move(*tried.plan);
+  const bool same = !as_it_is || (as_it_is->graph == graph && as_it_is->storage == storage);
+  if (!same) tried.refused.reset();
+  try {
+    return solve_changed(graph, facts, storage, rest, reorder, planner, std::move(tried.refused));
+  } catch (const InfeasibleError& error) {
+    if (error.proven()) throw;
+    rest.time_limit = left(options.time_limit, begin);
+    FittedPlan least = solve_changed_least(std::move(graph), facts, storage, rest, reorder, planner);
+    if (least.found.plan.peak > options.capacity) throw;
+    least.cost_bound = 0;  // it is one of smaller capacities
+    return least;
+  }
 }
 
 FittedPlan solve_fit_least(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                            const StorageOptions& storage, const FitOptions& options, bool reorder,
-                           const ChosenPlanner& planner) {
-  FitSolver solver(std::move(graph), facts, storage, options, planner);
-  if (reorder) solver.add_best_order();
-  return solver.least();
+                           const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
+  FitOptions rest = options;
+  TriedAsItIs tried = tried_first(as_it_is.value_or(AsItIs{graph, storage}), planner, std::nullopt, rest);
+  return solve_changed_least(std::move(graph), facts, storage, rest, reorder, planner, std::move(tried.plan));
 }
 
 }  // namespace memplan

@@ -9,7 +9,7 @@
 #include "memplan/happens_before.hpp"
 #include "order/possible_everywhere.hpp"
 #include "storage/contents.hpp"
-#include "storage/overlap.hpp"
+#include "storage/row_times.hpp"
 
 namespace memplan {
 
@@ -193,8 +193,8 @@ void ContentsModel::add_overs(const Graph& graph, std::span<const Shared> possib
     if (shared.how == Sharing::inplace)
       may_lie_over(shared.op, shared.view, graph.tensor(shared.view.output).bytes, true);
   for (Index k = 0; k < op_count(); ++k)
-    for (const Overlap& overlap : overlaps_of(graph, k))
-      may_lie_over(k, {overlap.output, overlap.input}, overlap.most(graph), false);
+    for (const CommonBytes& common : common_bytes(graph, k, graph.op(k).inputs))
+      may_lie_over(k, {common.output, common.input}, common.most, false);
   for (std::size_t k = 0; k < waits.size(); ++k) {
     for (auto& [output, over] : by_output[k]) {
       sort_unique(over.items);

@@ -12,6 +12,7 @@
 #include "solve/attempt.hpp"
 #include "storage/choosing.hpp"
 #include "storage/overlap.hpp"
+#include "storage/row_times.hpp"
 
 namespace memplan {
 
@@ -73,10 +74,12 @@ class GraphSolver {
     return buffers_of(graph_, storage_, left);
   }
 
-  // What holds whatever is shared. Where nothing may share bytes by choice, what is proven of the one problem does.
+  // What holds whatever is shared. Where nothing may share bytes by choice, or lie over what is being read but where the
+  // one problem lets it, what is proven of that problem does.
   void find_bound(const Buffers& buffers) {
     const HappensBefore order(graph_);
-    one_choice_ = possible_.empty();
+    has_all_overlaps_ = has_all_overlaps(graph_, order);
+    one_choice_ = possible_.empty() && has_all_overlaps_;
     bound_ = one_choice_ ? bound_of(buffers.problem, options_) : bound_of_sharing(order);
     for (const auto& [name, pin] : graph_.layout().pins)
       if (const auto t = graph_.find(name)) bound_ = std::max(bound_, saturated_add(pin, graph_.tensor(*t).bytes));
@@ -119,7 +122,8 @@ class GraphSolver {
       least = std::min(least, found ? found->bound : choice.load);
       if (found && found->bound < found->peak) ++open;
     }
-    if (!choices.all || !best_ || !on_one_stream(graph_)) return;  // on several, more may be safe than is tried
+    if (!choices.all || !has_all_overlaps_ || !best_ || !on_one_stream(graph_))
+      return;  // on several, more may be safe than is tried
     bound_ = std::max(bound_, std::min(least, best_->plan.peak));
     best_->plan.lower_bound = bound_;
     best_->plan.optimal = best_->plan.peak == bound_;
@@ -197,7 +201,8 @@ class GraphSolver {
   const OnGraphPlan& tell_;
   Listener listener_ = {};
   std::vector<Shared> possible_ = {};
-  bool one_choice_ = true;  // nothing may share bytes by choice: the graph has one problem
+  bool has_all_overlaps_ = true;
+  bool one_choice_ = true;  // nothing may share bytes by choice: the graph has one problem, which has all its plans
   Bytes bound_ = 0;         // no plan of the graph in its order peaks below
   double seconds_ = 0;      // of all attempts
   std::optional<GraphPlan> best_ = {};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "fit/fit_solver.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
@@ -17,11 +18,14 @@ namespace memplan {
 
 namespace {
 
+constexpr double kRounding = 1e-12;  // of costs, as a share
+
 // Per region, what it does; views cost no call.
 std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFacts>& facts, const SplitState& state,
                                     const std::vector<OpFacts>& split_facts, double call) {
   std::vector<Index> region_of(graph.ops().size(), kNone);
   std::vector<SplitChange> changes;
+  std::vector<double> whole;  // per region, the cost of its ops
   for (const Region& region : state.regions) {
     SplitChange change;
     change.pieces = region.pieces;
@@ -39,6 +43,7 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
           change.bytes += graph.tensor(t).bytes;
         }
     }
+    whole.push_back(-change.cost);
     changes.push_back(std::move(change));
   }
   for (std::size_t k = 0; k < state.split->pieces.size(); ++k) {
@@ -54,6 +59,8 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
           (graph.tensor(state.split->tensor_of[at(piece.writes.front().tensor)]).bytes /
            rows_of(graph.tensor(state.split->tensor_of[at(piece.writes.front().tensor)]), piece.writes.front().axes));
   }
+  for (std::size_t r = 0; r < changes.size(); ++r)  // parts may add up to a little more or less than the whole
+    if (changes[r].cost < kRounding * whole[r]) changes[r].cost = 0;
   return changes;
 }
 
@@ -81,11 +88,13 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
 
 namespace {
 
-constexpr int kMostAsked = 4;         // loads that are asked for, until the plan fits too
-constexpr double kPartAsItIs = 0.3;   // of the time, without pieces
-constexpr double kPartOfFirst = 0.5;  // of the time, for the loops of views as they are given
-constexpr double kWorth = 0.01;       // of the peak, for which the other order of them is taken
-constexpr Index kFewer[] = {16, 4};   // pieces, where ops run again or tensors move, whatever pieces there are
+constexpr int kMostAsked = 4;                       // loads that are asked for, until the plan fits too
+constexpr double kPartAsItIs = 0.3;                 // of the time, without pieces
+constexpr double kPartOfFirst = 0.5;                // of the time, for the loops of views as they are given
+constexpr double kWorth = 0.01;                     // of the peak, for which the other order of them is taken
+constexpr std::int64_t kFits = 8, kLeastFits = 32;  // a part of the work for each graph that is made to fit
+constexpr std::int64_t kSearches = 4;               // and for each search of regions but the first
+constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
  public:
@@ -181,7 +190,9 @@ class SplitSolver {
     FitOptions options = fit_;
     options.capacity = split_.capacity.value_or(0);
     options.time_limit = left(share);
-    return (split_.capacity ? solve_fit : solve_fit_least)(graph, facts, storage_, options, reorder, planner_);
+    options.work /= split_.capacity ? kFits : kLeastFits;
+    if (split_.capacity) return solve_changed(graph, facts, storage_, options, reorder, planner_);
+    return solve_changed_least(graph, facts, storage_, options, reorder, planner_);
   }
 
   // None if these pieces were made to fit before.
@@ -189,6 +200,7 @@ class SplitSolver {
     SplitOptions options = split_;
     options.again = again;
     options.max_pieces = most;
+    if (searched_++ > 0) options.work /= kSearches;
     std::optional<InfeasibleError> refused;
     for (int asked = 1;; ++asked) {
       options.time_limit = left(0.7);
@@ -241,7 +253,8 @@ class SplitSolver {
   bool reordered_ = false;
   std::vector<std::vector<SplitChange>> fitted_;  // what was made to fit, in this order of the ops
   Bytes least_load_ = kMaxBytes;                  // in pieces
-  Index pieces_ = 0;                              // of a region, at most, in what was found last
+  int searched_ = 0;
+  Index pieces_ = 0;  // of a region, at most, in what was found last
 };
 
 // The graph with those loops of its views first that have the most iterations; none if they are so already.
@@ -261,13 +274,11 @@ std::shared_ptr<const Graph> finest_first(const Graph& graph) {
   return std::make_shared<const Graph>(std::move(spec));
 }
 
-}  // namespace
-
 // A region takes the first loop of a view that fits. Its rows may be samples, or tokens of all samples: neither leads
 // further in every network, so both are tried.
-SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
-                      const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
-                      bool reorder, const ChosenPlanner& planner) {
+SplitPlan in_either(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts,
+                    const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
+                    bool reorder, const ChosenPlanner& planner) {
   const auto start = std::chrono::steady_clock::now();
   const std::shared_ptr<const Graph> other = finest_first(*graph);
   const auto solved = [&](const std::shared_ptr<const Graph>& one, double share) {
@@ -288,6 +299,39 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   const auto peak = static_cast<double>(first->fitted.found.plan.peak);
   return static_cast<double>(second.fitted.found.plan.peak) < (1 - kWorth) * peak ? std::move(second)
                                                                                   : std::move(*first);
+}
+
+}  // namespace
+
+SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
+                      const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
+                      bool reorder, const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
+  const auto start = std::chrono::steady_clock::now();
+  FitOptions part = fit;
+  part.time_limit = split.time_limit;
+  if (part.time_limit) *part.time_limit *= kPartAsItIs;
+  part.stop = split.stop;
+  std::optional<FittedPlan> given =
+      try_as_it_is(as_it_is.value_or(AsItIs{graph, storage}), planner, split.capacity, part).plan;
+  if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};
+  SplitOptions rest = split;
+  const auto found_in_pieces = [&] {
+    if (split.time_limit) rest.time_limit = std::max(1e-3, *split.time_limit - seconds_since(start));
+    return in_either(graph, facts, storage, fit, rest, others, reorder, planner);
+  };
+  if (split.capacity) try {
+      return found_in_pieces();
+    } catch (const InfeasibleError& error) {
+      if (error.proven()) throw;
+      rest.capacity.reset();  // what was not found may be found where as little as possible is asked for
+      SplitPlan least = found_in_pieces();
+      if (least.fitted.found.plan.peak > *split.capacity) throw;
+      return least;
+    }
+  SplitPlan found = found_in_pieces();
+  if (!given || found.fitted.found.plan.peak < given->found.plan.peak) return found;
+  given->load_bound = std::min(found.fitted.load_bound, given->found.plan.lower_bound);
+  return {std::move(*given), {}, {}, {}, {}};
 }
 
 }  // namespace memplan

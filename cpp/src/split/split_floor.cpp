@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "memplan/solve_split.hpp"
+#include "order/possible_everywhere.hpp"
 #include "split/growth.hpp"
 #include "split/needed_rows.hpp"
+#include "storage/contents.hpp"
 
 namespace memplan {
 
@@ -11,9 +13,13 @@ namespace {
 class SplitFloor {
  public:
   SplitFloor(const Graph& graph, const StorageOptions& storage) : links_(graph), needed_(links_) {
+    StorageOptions none = storage;
+    none.inplace = none.zero_copy = false;
+    const Storages storages = storages_of(graph, HappensBefore(graph), none);
+    const ArenaMembership membership(graph, storages, storage, possible_everywhere(graph, storage));
     for (Index t = 0; t < graph.tensor_count(); ++t) {
       const Index root = links_.root[at(t)];
-      const bool placed = storage.place.contains(graph.tensor(root).kind) &&
+      const bool placed = membership.surely_inside(storages.storage_of[at(t)]) &&
                           (!links_.stays[at(root)] || storage.place.contains(TensorKind::output));
       bytes_.push_back(placed ? graph.tensor(t).bytes : 0);
     }
@@ -95,7 +101,7 @@ class SplitFloor {
 
   Links links_;
   NeededRows needed_;
-  std::vector<Bytes> bytes_;  // per tensor; 0 for those that are not placed
+  std::vector<Bytes> bytes_;  // per tensor; 0 for those that may lie outside of the arena
 };
 
 }  // namespace

@@ -6,10 +6,7 @@
 
 namespace memplan {
 
-namespace {
-
-// The inputs of an op that nothing needs after it.
-std::vector<Index> dying_at(const Graph& graph, Index k, const std::vector<Span>& lives) {
+std::vector<Index> dying_at(const Graph& graph, Index k, std::span<const Span> lives) {
   std::vector<Index> dying;
   const auto& kept = graph.outputs();
   for (const Index t : graph.op(k).inputs)
@@ -18,8 +15,6 @@ std::vector<Index> dying_at(const Graph& graph, Index k, const std::vector<Span>
       dying.push_back(t);
   return dying;
 }
-
-}  // namespace
 
 OpSteps op_steps_of(const Graph& graph, const HappensBefore& order) {
   OpSteps plain{std::vector<Step>(at(std::max<Index>(graph.op_count(), 1)) + 1)};

@@ -5,6 +5,18 @@
 
 namespace memplan {
 
+bool may_overlap(const Op& op) { return !op.ordered.empty() && op.aliases.empty() && op.overwrites.empty(); }
+
+bool is_dense(const Tensor& tensor) {
+  if (!tensor.shape || tensor.bytes == 0) return false;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : *tensor.shape) {
+    if (extent == 0 || elements > kMaxBytes / extent) return false;
+    elements *= extent;
+  }
+  return tensor.bytes % elements == 0;
+}
+
 namespace {
 
 constexpr std::int64_t kMostIterations = 1 << 20;
@@ -59,17 +71,6 @@ Bytes row_bytes(const Tensor& tensor, const Axes& axes) {
     if (axis > at(axes.last)) behind *= (*tensor.shape)[axis];
   }
   return tensor.bytes / elements * behind;
-}
-
-// Whether elements lie one behind another, each in whole bytes. Then rows lie where the shape says.
-bool is_dense(const Tensor& tensor) {
-  if (!tensor.shape || tensor.bytes == 0) return false;
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : *tensor.shape) {
-    if (extent == 0 || elements > kMaxBytes / extent) return false;
-    elements *= extent;
-  }
-  return tensor.bytes % elements == 0;
 }
 
 // Iterations of a nest in the order in which they run, each as a position in every loop.
@@ -292,8 +293,6 @@ class Kernel {
   std::vector<Read> inputs_;
   std::vector<Made> outputs_;
 };
-
-bool may_overlap(const Op& op) { return !op.ordered.empty() && op.aliases.empty() && op.overwrites.empty(); }
 
 std::vector<Index> unique_inputs(const Op& op) {
   std::vector<Index> inputs = op.inputs;

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "memplan/graph.hpp"
+#include "memplan/liveness.hpp"
 
 namespace memplan {
 
@@ -61,6 +62,15 @@ struct OverlapStages {
   std::vector<Index> outputs;               // those that are not there as a whole from the first iteration on
   std::vector<OverlapMoment> moments = {};  // ascending; in the first, inputs are whole, and in the last, outputs are
 };
+
+// Whether the loops of an op say what its outputs may lie over.
+bool may_overlap(const Op& op);
+
+// Whether elements lie one behind another, each in whole bytes. Then rows lie where the shape says.
+bool is_dense(const Tensor& tensor);
+
+// The inputs of an op that nothing needs after it, by the order of the list.
+std::vector<Index> dying_at(const Graph& graph, Index op, std::span<const Span> lives);
 
 // The moments that count while an op runs of which these inputs die; none if no output may share a byte with them.
 OverlapStages overlap_stages(const Graph& graph, Index op, std::span<const Index> dying);

@@ -11,6 +11,7 @@
 #include "problem/reserved.hpp"
 #include "storage/contents.hpp"
 #include "storage/overlap.hpp"
+#include "storage/row_times.hpp"
 
 namespace memplan {
 
@@ -43,8 +44,8 @@ class Curve {
 
 // Per op, the bytes of outputs that may be written over inputs while it runs; of each tensor, at most bytes_of(tensor).
 template <class BytesOf>
-std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, std::span<const Shared> possible,
-                                BytesOf&& bytes_of) {
+std::vector<Bytes> written_over(const Graph& graph, std::span<const Shared> possible,
+                                const std::vector<std::vector<CommonBytes>>& common, BytesOf&& bytes_of) {
   std::vector<std::map<Index, Bytes>> outputs(graph.ops().size()), inputs = outputs;  // per op: most of each tensor
   const auto may_share = [&](Index op, Index output, Index input, Bytes most) {
     for (const auto& [all, tensor] : {std::pair{&outputs, output}, {&inputs, input}}) {
@@ -57,11 +58,8 @@ std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, 
       const auto [output, input, offset] = shared.view;
       may_share(shared.op, output, input, kMaxBytes);
     }
-  const OpSteps steps = op_steps_of(graph, order);
-  for (Index k = 0; k < graph.op_count() && !steps.is_plain(); ++k)
-    if (!steps.fading[at(k)].empty())
-      for (const Overlap& overlap : overlaps_of(graph, k))
-        may_share(k, overlap.output, overlap.input, overlap.most(graph));
+  for (Index k = 0; k < graph.op_count(); ++k)
+    for (const auto& [input, output, most, by_the_ends] : common[at(k)]) may_share(k, output, input, most);
   const auto sum = [&](const std::map<Index, Bytes>& all) {
     Bytes bytes = 0;
     for (const auto& [tensor, most] : all) bytes += std::min(most, bytes_of(tensor));
@@ -74,8 +72,8 @@ std::vector<Bytes> written_over(const Graph& graph, const HappensBefore& order, 
 
 // Per storage, whether it begins at an aligned offset in every plan, if it lies in the arena: it shares bytes by choice
 // only with others that begin where it does.
-std::vector<bool> surely_aligned(const Graph& graph, const HappensBefore& order, const Storages& storages,
-                                 std::span<const Shared> possible) {
+std::vector<bool> surely_aligned(const Storages& storages, std::span<const Shared> possible,
+                                 const std::vector<std::vector<CommonBytes>>& common) {
   std::vector<Index> next(storages.storages.size());  // towards one storage of all that may share bytes
   std::iota(next.begin(), next.end(), 0);
   std::vector<bool> aligned(next.size(), true);
@@ -92,10 +90,8 @@ std::vector<bool> surely_aligned(const Graph& graph, const HappensBefore& order,
   for (const auto& [how, op, view] : possible)
     join(view.output, view.input,
          how == Sharing::inplace && view.offset == 0 && begins(view.output) && begins(view.input));
-  const OpSteps steps = op_steps_of(graph, order);
-  for (Index k = 0; k < graph.op_count() && !steps.is_plain(); ++k)
-    if (!steps.fading[at(k)].empty())
-      for (const Overlap& overlap : overlaps_of(graph, k)) join(overlap.output, overlap.input, false);
+  for (const auto& overlaps : common)
+    for (const CommonBytes& one : overlaps) join(one.output, one.input, false);
   std::vector<bool> surely;
   for (std::size_t s = 0; s < next.size(); ++s) surely.push_back(aligned[at(group_of(static_cast<Index>(s)))]);
   return surely;
@@ -177,12 +173,14 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   const Contents contents(graph, storages, possible);
   const ArenaMembership membership(graph, storages, options, possible);
   const std::vector<Span> lives = lives_of(graph);
+  std::vector<std::vector<CommonBytes>> common(graph.ops().size());  // per op
+  for (Index k = 0; k < graph.op_count(); ++k)
+    if (may_overlap(graph.op(k))) common[at(k)] = common_bytes(graph, k, dying_at(graph, k, lives));
 
   const Bytes alignment = options.alignment;
   const Bytes most_alignment = (kMaxBytes - *total) / (graph.tensor_count() + graph.op_count() + 1);  // sums fit
   const bool counts_tails = alignment > 1 && alignment <= most_alignment && graph.layout().reserved.empty();
-  const std::vector<bool> is_aligned =
-      counts_tails ? surely_aligned(graph, order, storages, possible) : std::vector<bool>();
+  const std::vector<bool> is_aligned = counts_tails ? surely_aligned(storages, possible, common) : std::vector<bool>();
   std::vector<std::vector<Strip>> inside(storages.storages.size()), all(storages.storages.size());
   for (Index t = 0; t < graph.tensor_count(); ++t) {
     const Index s = storages.storage_of[at(t)];
@@ -203,7 +201,7 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
   }
   const std::vector<Bytes> least = surely.bytes(), most = perhaps.bytes();
   const std::vector<Bytes> over =
-      written_over(graph, order, possible, [&](Index tensor) { return graph.tensor(tensor).bytes; });
+      written_over(graph, possible, common, [&](Index tensor) { return graph.tensor(tensor).bytes; });
   std::vector<std::pair<Bytes, Step>> needs;
   for (std::size_t k = 0; k < least.size(); ++k) {
     Bytes need = least[k] + std::max<Bytes>(most[k] - least[k] - membership.donated_bytes(), 0);
@@ -219,7 +217,7 @@ Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const Storag
     const Bytes bytes = graph.tensor(tensor).bytes;
     return is_aligned[at(storages.storage_of[at(tensor)])] ? align_up(bytes, alignment) : bytes;
   };
-  return std::max(bound, aligned.most(written_over(graph, order, possible, rounded),
+  return std::max(bound, aligned.most(written_over(graph, possible, common, rounded),
                                       options.place.contains(TensorKind::workspace)));
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import is_known, nbytes
-from ..errors import TimeLimitError
+from ..errors import TimeLimitError, UnsupportedError
 from ..importers import captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
@@ -63,22 +63,28 @@ def fit(
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
-    graph = without_overlap(with_barriers(read.buffers, asked.search.barrier))
-    as_it_is = storage_of(read, asked.sharing)
-    if "split" in ways:
-        as_it_is = with_options(as_it_is, alignment=math.lcm(as_it_is.alignment, _element(graph)))
+    whole = with_barriers(read.buffers, asked.search.barrier)
+    graph, as_it_is = without_overlap(whole), storage_of(read, asked.sharing)
     storage = as_it_is
+    if "split" in ways:
+        storage = with_options(storage, alignment=math.lcm(storage.alignment, _element(graph)))
     if "donate" in ways:
         storage = donating(storage, may_be_over_inputs(graph))
     costs = op_costs(graph, cost, read)
     if cost == "profile" and transfer is None and "offload" in ways:
         transfer = seconds_to_move()
     moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
-    part = limit and _PART_OF_SHARE * limit
-    same = sharing_of(as_it_is)
-    most = None if budget.least else budget.of(lambda: plan(graph, planner, time_limit=part, **same).peak)
+    planned, most = None, budget.bytes
+    if budget.share is not None:
+        planned = as_planned(whole, planner, as_it_is, limit and _PART_OF_SHARE * limit)
+        most = budget.of(lambda: planned.peak)
     left = limit and max(1e-3, limit - (time.perf_counter() - begin))
-    request_of = (graph, costs, storage, most, "recompute" in ways, moving, "order" in ways, planner, left)
+    unit, total = "seconds" if cost == "profile" else "", sum(costs)
+    if planned is not None and most is not None and planned.peak <= most:
+        fitting = Fitting((), most, total, unit=unit)
+        return replace(planned, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
+    ways_of = ("recompute" in ways, moving, "order" in ways)
+    request_of = (graph, costs, storage, most, *ways_of, planner, left, _core.AsItIs(whole, as_it_is))
     splits: tuple[Change, ...] = ()
     pieces: InPieces | None = None
     try:
@@ -108,19 +114,30 @@ def fit(
 
         error.args = (advised(error, graph, storage, ways, fits_in_pieces), *error.args[1:])
         raise
-    result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, storage)
+    used = as_it_is if found.as_it_is else storage
+    result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, used)
     changes = ((Change("order"),) if found.reordered else ()) + splits + changes_of(found.changes)
     fitting = Fitting(
         (*(_donations(result, asked.sharing.donate) if "donate" in ways else ()), *changes),
         result.peak if most is None else most,
-        *(sum(costs), found.added_cost, found.cost_bound),
-        unit="seconds" if cost == "profile" else "",
+        *(total, found.added_cost, found.cost_bound),
+        unit=unit,
         load_bound=found.load_bound,
         least=most is None,
         split_order=pieces.order if pieces else (),
         pieces=pieces,
     )
     return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
+
+
+def as_planned(graph: _core.Graph, planner: str, storage: _core.StorageOptions, time_limit: float | None) -> PlanRecord:
+    """The plan of a graph as it is; of one whose planner knows no outputs over inputs, without these."""
+    try:
+        return plan(graph, planner, time_limit=time_limit, **sharing_of(storage))
+    except UnsupportedError:
+        if (apart := without_overlap(graph)) is graph:
+            raise
+        return plan(apart, planner, time_limit=time_limit, **sharing_of(storage))
 
 
 def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:
@@ -195,5 +212,6 @@ def _donations(found: PlanRecord, donated: Collection[str]) -> list[Change]:
     """The graph inputs whose bytes outputs have taken, besides those that were donated anyway."""
     assert found.graph is not None
     kinds = {tensor.name: tensor for tensor in found.graph.tensors}
-    taken = dict.fromkeys(shared.input for shared in found.sharing if kinds[shared.input].kind == "input")
+    over = [shared.input for shared in found.sharing if shared.how == "inplace"]
+    taken = dict.fromkeys(name for name in over if kinds[name].kind == "input")
     return [Change("donate", (name,), bytes=kinds[name].bytes) for name in taken if name not in donated]

@@ -9,18 +9,16 @@ from typing import Any
 from .. import _core
 from ..importers import Network, captured
 from ..options.checks import callback
-from ..options.records import Sharing
 from ..options.taking import request, without
 from ..planning.registry import check_planner
 from ..plans.failing import InfeasibleError
 from ..plans.pools import Pool
 from ..plans.record import PlanRecord
 from ..sizes import Budget, budget_of
-from ..solving.planning import plan as planned
-from ..solving.planning import sharing_of
+from ..solving.planning import sharing_of, storage_of
 from ..solving.pools import unfixed
 from .curve import Pareto, ParetoPoint
-from .fit import USUAL, OpCosts, byte_cost, call_cost, check_ways, fit
+from .fit import USUAL, OpCosts, as_planned, byte_cost, call_cost, check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
 
@@ -80,7 +78,7 @@ def pareto(
     if pool is not None:
         raise TypeError(f"pool needs pools: a list of memplan.Pool, of which one is named {pool!r}")
     check_ways(**{name: options[name] for name in _OWN if name in options})
-    request("fit", {name: value for name, value in options.items() if name not in _OWN})
+    sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")
     read = captured(source, request("capture", reading).reading)
     graph = read.buffers
@@ -93,13 +91,12 @@ def pareto(
         options["call"], byte = call_cost(graph, cost, options.get("call")), byte_cost(graph, cost)
     options["cost"] = OpCosts(dict(zip(_core.op_names(graph), costs, strict=True)), byte)
     network = Network(graph, read.source, read.notes, read.device)
-    sharing = {name: options[name] for name in Sharing.names() if name in options}
-    given = _given_load(graph, sharing)
+    given = as_planned(graph, planner, storage_of(read, sharing), options.get("time_limit"))
     least = None
     if chosen is None:
-        asked, least = _even(network, planner, given, options)
+        asked, least = _even(network, planner, given.load, options)
     else:
-        asked = in_order(chosen, lambda: _peak(network, planner, options))
+        asked = in_order(chosen, lambda: given.peak)
 
     def point(capacity: int, _: list[ParetoPoint]) -> ParetoPoint:
         if least is not None and capacity == least.peak:
@@ -107,7 +104,7 @@ def pareto(
         return _point(network, capacity, planner, options)
 
     found, interrupted = one_by_one(asked, point, on_point)
-    return Pareto(_falling(found), given, sum(costs), interrupted)
+    return Pareto(_falling(found), given.load, sum(costs), interrupted)
 
 
 def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
@@ -127,16 +124,6 @@ def _checked(capacities: Sequence[int | str]) -> list[Budget]:
     if isinstance(capacities, (str, bytes)) or not isinstance(capacities, Sequence):
         raise TypeError(f"capacities must be a list of bytes, got {capacities!r}")
     return [budget_of(capacity, "capacities") for capacity in capacities]
-
-
-def _peak(network: Network, planner: str, options: dict[str, Any]) -> int:
-    """The peak of the graph as it is."""
-    given = {name: options[name] for name in (*Sharing.names(), "time_limit") if name in options}
-    return planned(network, planner, **given).peak
-
-
-def _given_load(graph: _core.Graph, sharing: dict[str, Any]) -> int:
-    return int(_core.buffers_of(graph, _core.StorageOptions(**sharing)).problem.load)
 
 
 def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> tuple[list[int], PlanRecord | None]:

@@ -274,9 +274,10 @@ def solve_fit(
     reorder: bool,
     planner: str,
     time_limit: float | None,
+    as_it_is: _core.AsItIs,
 ) -> _core.FittedPlan:
     """Makes a graph fit a capacity, or as little as is reached, and plans it with any planner of the registry."""
-    options = (capacity, recompute, transfer, reorder, planner, _in_python(planner), time_limit)
+    options = (capacity, recompute, transfer, reorder, planner, _in_python(planner), time_limit, as_it_is)
     return _core.solve_fit(graph, costs, _core.again_of(graph), storage, *options)
 
 
@@ -290,6 +291,7 @@ def solve_split(
     reorder: bool,
     planner: str,
     time_limit: float | None,
+    as_it_is: _core.AsItIs,
     *,
     call: float,
     byte: float,
@@ -297,4 +299,4 @@ def solve_split(
 ) -> _core.SplitPlan:
     """The same, with ops in pieces too: at most so many of each op, each for a call, and bytes that each reads."""
     ways = (recompute, transfer, reorder, call, byte, max_pieces)
-    return _core.solve_split(graph, costs, storage, capacity, *ways, planner, _in_python(planner), time_limit)
+    return _core.solve_split(graph, costs, storage, capacity, *ways, planner, _in_python(planner), time_limit, as_it_is)

@@ -1,9 +1,9 @@
 """How many bytes of an op's output may lie over an input that its kernel is still reading, from a graph dict alone.
 
 Imports nothing of memplan. All iterations of the ordered loops are laid out in a row: what each needs of the input from
-then on, and what has been written of the output by then. Of more than `MOST` iterations, only the outer loops are
-looked at; of one loop with more, so many iterations as one that no more than `MOST` are left. What is one lives
-together.
+then on, and what has been written of the output by then: the ends of both. Of more than `MOST` iterations, only the
+outer loops are looked at; of one loop with more, so many iterations as one that no more than `MOST` are left. What is
+one lives together. What lies between the ends is looked at row by row: see `row_times`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .row_times import most_common
 
 MOST = 1 << 20  # iterations
 _NOTHING = 1 << 62
@@ -32,7 +34,12 @@ def overlaps(op: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Any]]) ->
     found: dict[tuple[str, str], int] = {}
     for output in op["outputs"]:
         made = tensors[output]
-        if not _is_dense(made) or not all(output in loop.get("writes", {}) for loop in every):
+        if not _is_dense(made):
+            continue
+        if not all(output in loop.get("writes", {}) for loop in every):  # it is there before the first iteration
+            for source in filter(lambda name: _is_dense(tensors[name]), dict.fromkeys(op["inputs"])):
+                if (most := most_common(op, output, source, tensors, made["bytes"])) > 0:
+                    found[output, source] = most
             continue
         last = [_last(loop, iterations, output, made) for loop, iterations in nest]
         inside = made["bytes"] - sum(_row_of(loop["writes"][output][0], made)[2] for loop, _ in nest)
@@ -44,8 +51,7 @@ def overlaps(op: Mapping[str, Any], tensors: Mapping[str, Mapping[str, Any]]) ->
             needed = np.minimum.accumulate(np.minimum.reduce(needs)[::-1])[::-1]
             before, after = (written[:-1], needed[1:]) if reads_first else (written, needed)
             ahead = max((before - after)[after < read["bytes"]].tolist(), default=-read["bytes"])
-            most = min(made["bytes"], read["bytes"], made["bytes"] - ahead)
-            if most > 0:
+            if (most := most_common(op, output, source, tensors, min(ahead, made["bytes"]))) > 0:
                 found[output, source] = most
     return found
 
