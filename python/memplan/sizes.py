@@ -151,5 +151,5 @@ def byte_range(row: Any, where: str) -> tuple[int, int, int, int]:
         if isinstance(step, bool) or not isinstance(step, (int, np.integer)):
             raise TypeError(f"{where} must have steps that are integers, got {step!r}")
         if not _ALWAYS[0] <= step <= _ALWAYS[1]:
-            raise ValueError(f"{where} must have steps of {_ALWAYS[0]} to {_ALWAYS[1]}, got {number(step)}")
+            raise ValueError(f"{where} must have steps of {_ALWAYS[0]} to {_ALWAYS[1]}, got {number(int(step))}")
     return in_bytes(row[0], f"{where} begin"), in_bytes(row[1], f"{where} end"), int(first), int(last)

@@ -105,7 +105,9 @@ def fit(
 
         def fits_in_pieces() -> bool | None:
             try:
-                fit(graph, tried, planner, allow=[*ways, "split"], time_limit=_TRIED, **same)
+                same_costs = dict(zip(_core.op_names(graph), costs, strict=True))
+                terms: dict[str, Any] = {"cost": OpCosts(same_costs, byte_cost(graph, cost)), "transfer": moving}
+                fit(graph, tried, planner, allow=[*ways, "split"], time_limit=_TRIED, **terms, **same)
             except InfeasibleError as other:
                 return False if other.proven else None
             except TimeLimitError:

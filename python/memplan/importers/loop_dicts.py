@@ -54,7 +54,8 @@ def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _cor
         at = f"{where}.reads[{name!r}]"
         axes, *numbers = _row(row, at, "[axis, step, window, before]", 4)
         first, last = _axes(axes, at)
-        reads.append((_position(name, inputs, at), first, last, *_rows(numbers, at)))
+        step, window, before, per = _rows(numbers, at)
+        reads.append((_position(name, inputs, at), first, last, step, window, before, per))
     writes = []
     for name, row in _mapping(entry.get("writes", {}), f"{where}.writes").items():
         at = f"{where}.writes[{name!r}]"
