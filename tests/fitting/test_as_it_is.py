@@ -10,7 +10,9 @@ import pytest
 import memplan
 from builders.choices_of_sharing import shared_graph
 from builders.graphs import chain
+from memplan import _core
 from memplan.fitting.fit import WAYS
+from memplan.importers.graph_dict import graph_of
 
 Dict = dict[str, Any]
 EVERYWHERE = ("input", "intermediate", "output", "workspace")
@@ -134,6 +136,22 @@ def test_the_floor_of_pieces_counts_nothing_that_may_lie_outside() -> None:
     ops[0] = {"inputs": ["x"], "outputs": ["t"], "slice": [{"output": "t", "input": "x"}]}
     ops[1].pop("inplace")
     assert memplan.fit(graph, 32, allow=["split"]).peak == 32
+
+
+def test_the_floor_of_pieces_counts_what_two_inputs_show_once() -> None:
+    tensors = [{"name": name, "bytes": size} for name, size in zip("xtuy", (8, 100, 60, 4), strict=True)]
+    tensors[0]["kind"] = "input"
+    ops: list[Dict] = [
+        {"inputs": ["x"], "outputs": ["t"]},
+        {"inputs": ["t"], "outputs": ["u"], "slice": [{"output": "u", "input": "t", "offset": 20}]},
+        {"inputs": ["t", "u"], "outputs": ["y"]},
+    ]
+    graph = {"tensors": tensors, "ops": ops, "outputs": ["y"]}
+    assert memplan.plan(graph).peak == 104
+    assert _core.split_floor(graph_of(graph), _core.StorageOptions()) == 104
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        memplan.fit(graph, 103, allow=["split"])
+    assert caught.value.proven
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "memplan/solve_split.hpp"
 #include "order/possible_everywhere.hpp"
@@ -16,7 +18,18 @@ class SplitFloor {
     StorageOptions none = storage;
     none.inplace = none.zero_copy = false;
     const Storages storages = storages_of(graph, HappensBefore(graph), none);
-    const ArenaMembership membership(graph, storages, storage, possible_everywhere(graph, storage));
+    const std::vector<Shared> possible = possible_everywhere(graph, storage);
+    const ArenaMembership membership(graph, storages, storage, possible);
+    std::vector<Index> next(storages.storages.size());
+    std::iota(next.begin(), next.end(), Index{0});
+    const auto group = [&](Index t) {
+      Index s = storages.storage_of[at(t)];
+      while (next[at(s)] != s) s = next[at(s)] = next[at(next[at(s)])];
+      return s;
+    };
+    for (const Shared& shared : possible)
+      if (shared.how != Sharing::inplace) next[at(group(shared.view.input))] = group(shared.view.output);
+    for (Index t = 0; t < graph.tensor_count(); ++t) group_.push_back(group(t));
     for (Index t = 0; t < graph.tensor_count(); ++t) {
       const Index root = links_.root[at(t)];
       const bool placed = membership.surely_inside(storages.storage_of[at(t)]) &&
@@ -54,14 +67,30 @@ class SplitFloor {
     return links_.root[at(t)] != t || std::count_if(op.inputs.begin(), op.inputs.end(), same) > 1;
   }
 
-  Bytes whole(const Op& op) const {
-    Bytes in = 0, out = 0;
-    std::vector<Index> roots;
-    for (const Index t : op.inputs) {
-      if (std::find(roots.begin(), roots.end(), links_.root[at(t)]) != roots.end()) continue;
-      roots.push_back(links_.root[at(t)]);
-      in += bytes_[at(t)];
+  // Adds up the most of each group of tensors, which may show the same bytes.
+  class Together {
+   public:
+    explicit Together(const SplitFloor& floor) : floor_(floor) {}
+    void add(Index t, Bytes bytes) {
+      Bytes& most = most_[floor_.group_[at(t)]];
+      most = std::max(most, bytes);
     }
+    Bytes bytes() const {
+      Bytes sum = 0;
+      for (const auto& [group, most] : most_) sum += most;
+      return sum;
+    }
+
+   private:
+    const SplitFloor& floor_;
+    std::map<Index, Bytes> most_;
+  };
+
+  Bytes whole(const Op& op) const {
+    Together read(*this);
+    for (const Index t : op.inputs) read.add(t, bytes_[at(t)]);
+    const Bytes in = read.bytes();
+    Bytes out = 0;
     for (const Index t : op.outputs) out += bytes_[at(t)];
     return op.inplace.empty() ? in + out : std::max(in, out);
   }
@@ -81,7 +110,8 @@ class SplitFloor {
 
   Bytes during(const Op& op, const Loop& loop, std::int64_t iteration) const {
     const RowRange now{iteration, iteration + 1};
-    Bytes in = 0, out = 0;
+    Together read_together(*this);
+    Bytes out = 0;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Index t = op.inputs[i];
       if (has_other_names(op, t)) continue;
@@ -89,8 +119,9 @@ class SplitFloor {
       for (const LoopRead& read : loop.reads)
         if (at(read.input) == i)
           some = some_of(t, read.axes, rows_read(read, now, rows_of(links_.graph.tensor(t), read.axes)));
-      in += some;
+      read_together.add(t, some);
     }
+    const Bytes in = read_together.bytes();
     for (const Index o : loop.sums) out += bytes_[at(op.outputs[at(o)])];
     for (const LoopWrite& write : loop.writes) {
       const Index t = op.outputs[at(write.output)];
@@ -101,6 +132,7 @@ class SplitFloor {
 
   Links links_;
   NeededRows needed_;
+  std::vector<Index> group_;  // per tensor: that of all with which it may show the same bytes
   std::vector<Bytes> bytes_;  // per tensor; 0 for those that may lie outside of the arena
 };
 
