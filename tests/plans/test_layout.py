@@ -153,6 +153,14 @@ def test_the_proof_says_what_was_proven() -> None:
     assert figures(between)["proof"] == "gap 9.091%, not proven optimal: from the proven lower bound of 11 bytes"
 
 
+def test_where_little_is_left_the_proof_says_how_to_look_for_it() -> None:
+    little = dataclasses.replace(memplan.plan(THREE), peak=10_010, lower_bound=10_000, optimal=False)
+    more = '; "auto:effort=1000000000" looks longer for the last 10 B'
+    assert figures(little)["proof"].endswith(more)
+    assert not figures(dataclasses.replace(little, planner="first_fit"))["proof"].endswith(more)
+    assert "looks longer" not in figures(dataclasses.replace(little, peak=10_011))["proof"]
+
+
 def test_the_summary_says_what_is_proven_of_all_orders() -> None:
     given = memplan.plan("example:resnet50_train")
     best = memplan.plan("example:resnet50_train", order="best")

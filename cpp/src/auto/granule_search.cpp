@@ -20,7 +20,6 @@ namespace {
 
 constexpr Bytes kLittle = 1000;                        // what one byte in so many is: less than anyone would wait for
 constexpr std::int64_t kEffortForLittle = 20'000'000;  // a fraction of a second
-constexpr std::int64_t kMostCovered = 2'000'000'000;   // sections, by all buffers
 constexpr std::int64_t kLeastNodes = 256, kNodesPerItem = 2;  // of the shortest run
 
 // Buffers of one granule, one after the other, that cover all sections in which `high` granules are in use; none if

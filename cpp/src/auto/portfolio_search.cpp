@@ -22,13 +22,12 @@ namespace {
 
 constexpr std::int64_t kFirstSlice = 1'000'000;
 constexpr std::int64_t kLastSlice = 64'000'000;
-constexpr std::int64_t kInexactEffort = 200'000;      // per buffer, where nothing but the load can prove an optimum
-constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
-constexpr std::int64_t kShortLife = 64;               // sections, by a buffer: then a dive costs little
-constexpr std::int64_t kPerSection = 4;               // work of a dive
-constexpr Bytes kBandsNear = 50;                      // bands that need one in so many bytes more have no plan worth it
-constexpr Bytes kMostAlignment = 1 << 20;             // of buffers in bands: multiples are small
-constexpr std::int64_t kMending = 100;                // buffers looked at, per buffer, before members search
+constexpr std::int64_t kInexactEffort = 200'000;  // per buffer, where nothing but the load can prove an optimum
+constexpr std::int64_t kShortLife = 64;           // sections, by a buffer: then a dive costs little
+constexpr std::int64_t kPerSection = 4;           // work of a dive
+constexpr Bytes kBandsNear = 50;                  // bands that need one in so many bytes more have no plan worth it
+constexpr Bytes kMostAlignment = 1 << 20;         // of buffers in bands: multiples are small
+constexpr std::int64_t kMending = 100;            // buffers looked at, per buffer, before members search
 constexpr int kMostLag = 3;
 
 // Rows often come in an order that says something: that of a program, or of who cut them.

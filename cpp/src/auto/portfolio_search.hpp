@@ -16,6 +16,8 @@
 
 namespace memplan {
 
+inline constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
+
 // Whether the caller said how much effort or time a search may take; and how much effort it may take.
 bool says_effort(const PlanOptions& options);
 std::int64_t effort_of(const PlanOptions& options);

@@ -215,7 +215,15 @@ def _proof(plan: PlanRecord) -> str:
     text = f"{state(plan)}, not proven optimal"
     if plan.placement_optimal:
         return f"{text}: {with_bytes(plan.lower_bound)} are needed whatever is shared; optimal for what is shared here"
-    return text + (f": from {bound}" if plan.lower_bound > plan.load else "")
+    return text + (f": from {bound}" if plan.lower_bound > plan.load else "") + _left_open(plan)
+
+
+def _left_open(plan: PlanRecord) -> str:
+    """How to look for the last bytes: where no more than a thousandth is left, auto ends early."""
+    left = plan.peak - plan.lower_bound
+    if plan.planner != "auto" or left > plan.lower_bound / 1000:
+        return ""
+    return f'; "auto:effort=1000000000" looks longer for the last {format_bytes(left)}'
 
 
 def _order(plan: PlanRecord) -> str:
