@@ -30,7 +30,7 @@ from .module import call_text, eager, label_of, loss_of, unchanged, weights_of, 
 from .optimizers import alike, optimizer_of, step_of
 from .recurrent import with_kept, workspace_of_layer
 from .rewriting import Kept, Rewriting, Write, statistics_of_norms
-from .workspaces import workspace_of
+from .workspaces import kept_of, workspace_of
 
 FORWARD, BACKWARD, UPDATE = range(3)  # phases of a step
 
@@ -195,10 +195,11 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         except Exception:
             self.failed = str(func)
             raise
-        self._found.workspaces.append(workspace_of(func, args, result) + workspace_of_layer(func, args))
+        self._found.workspaces.append(workspace_of(func, args, kwargs or {}, result) + workspace_of_layer(func, args))
         self._found.cost.append(float(cost_of(func, args, kwargs or {}, result)))
+        kept = kept_of(func, args, kwargs or {}, result)
         for tensor in flat_tensors(result):
-            self._meet(tensor)
+            self._meet(tensor, kept)
         if self._watch:
             places = (self._place.get(id(t.untyped_storage())) for t in flat_tensors([args, kwargs or {}, result]))
             self._found.touched.append(frozenset(place for place in places if place is not None))
@@ -285,13 +286,13 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         place = self._place.get(id(storage))
         return self._others.setdefault(id(storage), (-1 - len(self._others), storage))[0] if place is None else place
 
-    def _meet(self, tensor: Tensor) -> None:
+    def _meet(self, tensor: Tensor, least: int) -> None:
         storage = tensor.untyped_storage()
         key = id(storage)
         if key in self._refs or key in self._outside:
             return
         found, place = self._found, len(self._found.size)
-        found.size.append(storage.nbytes())
+        found.size.append(max(least, storage.nbytes()))
         found.first.append(len(found.ops) - 1)
         found.last.append(-1)
         found.phase.append(self.phase)

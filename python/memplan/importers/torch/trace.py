@@ -128,7 +128,8 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             flops = flops_of(func, tuple(args), kwargs, result)
             loops = [] if written or drawn else loops_of(func, args, kwargs, result)
-            inside = room_of(func, args, result) if self._graph.kernels else inside_of(func, args)
+            count = room_of if self._graph.kernels else inside_of
+            inside = count(func, args, kwargs, result)
             if self.said is not None:
                 self.said.append(loops)
             self._graph.op(

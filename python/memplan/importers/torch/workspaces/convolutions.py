@@ -1,8 +1,7 @@
-"""What kernels of torch for the CPU allocate for themselves: the most that an op holds above what it returns.
+"""What convolutions allocate for themselves: oneDNN convolves tensors in blocks of channels.
 
-Measured with torch 2.13. oneDNN convolves tensors in blocks of channels: it copies what it is given, and copies its
-result back. The backward pass makes the gradients of the input and of the weight one after the other. Attention and
-layers of transformers that run as one op hold what they make in between.
+It copies what it is given, and copies its result back. The backward pass makes the gradients of the input and of the
+weight one after the other. Measured with torch 2.13.
 """
 
 from __future__ import annotations
@@ -14,56 +13,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .effects import flat_tensors
+from .called import Called
+from .operands import LAST
 
-_aten: Any = torch.ops.aten
-_ATTENTION = _aten._native_multi_head_attention.default
-_LAYER = _aten._transformer_encoder_layer_fwd.default
-_OF_CTC = (_aten._ctc_loss_backward.default, _aten._ctc_loss_backward.Tensor)
-_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by dimensions
 _FIRST = 4  # channels of an image, which is not copied
 
 
-def workspace_of(func: Any, args: Sequence[Any], result: Any) -> int:
-    """Bytes; 0 where nothing is known."""
-    if not args or not isinstance(args[0], Tensor) or args[0].device.type != "cpu":
-        return 0
-    if func is _aten.convolution.default:
-        before, beside = _forward(args[0], args[1], args[2], args[3:], result)
-        made = int(result.nbytes)
-        return max(before, beside + made) - made
-    if func is _aten.convolution_backward.default:
-        return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
-    if func is _aten.native_batch_norm_backward.default:
-        return _of_norm(args[0], args[1], args[-1])
-    if func in _OF_CTC:
-        return int(args[6].nbytes)  # as much as forward kept
-    return inside_of(func, args)
+def convolution(call: Called) -> int:
+    """Above the result."""
+    before, beside = _of(call)
+    return max(before - int(call.made.nbytes), beside)
 
 
-def room_of(func: Any, args: Sequence[Any], result: Any) -> int:
-    """Bytes that hold all of it in a place of its own, where that of a result cannot be used before."""
-    most = workspace_of(func, args, result)
-    if most and func is _aten.convolution.default:
-        return max(_forward(args[0], args[1], args[2], args[3:], result))
-    return most + sum(t.nbytes for t in flat_tensors(result)) if func is _aten.convolution_backward.default else most
+def room_of_convolution(call: Called) -> int:
+    """In a place of its own."""
+    return max(_of(call))
 
 
-def inside_of(func: Any, args: Sequence[Any]) -> int:
-    """Bytes of tensors inside of what torch runs as one op, a layer of a transformer; 0 for what is one operator."""
-    if func is not _ATTENTION and func is not _LAYER:
-        return 0
-    x: Tensor = args[0]
-    if func is _ATTENTION:
-        return _attention(x, args[4]) - x.nbytes
-    wide = int(args[14].shape[0])
-    return max(_attention(x, args[2]), 2 * x.nbytes + x.nbytes // x.shape[-1] * wide) - x.nbytes
+def convolution_backward(call: Called) -> int:
+    """Above the gradients."""
+    args = [call[argument.name] for argument in call.schema.arguments]
+    return _backward(args[0], args[1], args[2], args[4:-1], args[-1])
 
 
-def _attention(x: Tensor, heads: int) -> int:
-    """A query, a key and a value, twice; or once and the scores."""
-    batch, length = x.shape[:2]
-    return 3 * x.nbytes + max(3 * x.nbytes, batch * heads * length * length * x.element_size())
+def _of(call: Called) -> tuple[int, int]:
+    args = [call[argument.name] for argument in call.schema.arguments]
+    return _forward(args[0], args[1], args[2], args[3:], call.made)
 
 
 def _forward(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any], result: Tensor) -> tuple[int, int]:
@@ -101,13 +76,6 @@ def _backward(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any], a
     return max(held) + spread - of_x - of_weight
 
 
-def _of_norm(gradient: Tensor, x: Tensor, asked: Sequence[bool]) -> int:
-    """Where both lie alike, torch makes the gradient of the input twice, and drops the first."""
-    forms = [torch.contiguous_format, *([_LAST[x.dim()]] if x.dim() in _LAST else [])]
-    alike = any(gradient.is_contiguous(memory_format=form) and x.is_contiguous(memory_format=form) for form in forms)
-    return x.nbytes if asked[0] and alike else 0
-
-
 def _columns(backend: str, weight: Tensor, result: Tensor) -> int:
     """A column for each window, which a product takes; windows of one element lie so."""
     if backend != "Slow2d" or math.prod(weight.shape[2:]) == 1:
@@ -127,13 +95,13 @@ def _by_onednn(backend: str) -> bool:
 def _channels_last(*tensors: Tensor) -> bool:
     """Whether the channels of an element lie beside each other anyway."""
     return any(
-        t.dim() in _LAST and not t.is_contiguous() and t.is_contiguous(memory_format=_LAST[t.dim()]) for t in tensors
+        t.dim() in LAST and not t.is_contiguous() and t.is_contiguous(memory_format=LAST[t.dim()]) for t in tensors
     )
 
 
 def _format(*tensors: Tensor) -> torch.memory_format:
     """How a kernel takes them."""
-    return _LAST[tensors[0].dim()] if _channels_last(*tensors) else torch.contiguous_format
+    return LAST[tensors[0].dim()] if _channels_last(*tensors) else torch.contiguous_format
 
 
 def _by_channel(weight: Tensor, how: Sequence[Any]) -> bool:

@@ -1,0 +1,145 @@
+"""Kernels that are made of others: what lies beside the result where they hold most."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .called import Called
+from .elementwise import elementwise
+from .operands import contiguous, is_small, nbytes, number, opmath
+
+_SUM, _MEAN = 2, 1  # of losses
+
+
+def attention(call: Called) -> int:
+    """For each thread, scores of a block of queries and keys, their sums, and the block of the result."""
+    query, key = call.given("query"), call.given("key")
+    rows, columns = _block(query), min(512, key.shape[-2])
+    width = query.shape[-1]
+    item = opmath(query.dtype)
+    buffer = torch.get_num_threads() * rows * (columns + 2 + width) * item
+    if is_small(query):
+        buffer += torch.get_num_threads() * rows * columns * query.dtype.itemsize
+    return buffer
+
+
+def attention_backward(call: Called) -> int:
+    query, key, gradient = call.given("query"), call.given("key"), call.given("grad_out")
+    rows, columns = _block(query), min(512, key.shape[-2])
+    item = opmath(query.dtype)
+    return contiguous(gradient.transpose(1, 2)) + torch.get_num_threads() * rows * columns * 2 * item + rows * item
+
+
+def _block(query: Tensor) -> int:
+    length = int(query.shape[-2])
+    return min(length, 256 if length >= 768 else 64 if length >= 192 else 32)
+
+
+def scaled(call: Called) -> int:
+    """A product with a number."""
+    return number(1.0, call.made.dtype)
+
+
+def dropout_backward(call: Called) -> int:
+    """The gradient times the mask, which is cast, times a number."""
+    made = call.made
+    mask = 0 if call.given("mask").dtype == made.dtype else nbytes(made)
+    return max(mask, nbytes(made) + number(1.0, made.dtype))
+
+
+def is_infinite(call: Called) -> int:
+    x = call.given("self")
+    return nbytes(x) + number(1.0, x.dtype) if x.is_floating_point() else 0
+
+
+def log_sum(call: Called) -> int:
+    """Largest values, and all numbers without them."""
+    x, made = call.given("self"), call.made
+    return x.numel() * made.dtype.itemsize + nbytes(made)
+
+
+def repeated(call: Called) -> int:
+    """Places of the source along an axis, and where these come to lie."""
+    x, times = call.given("self"), call["repeats"]
+    shape = [1] * (len(times) - x.dim()) + list(x.shape)
+    return max((8 * size * 2 * n for size, n in zip(shape, times, strict=True) if n > 1), default=0)
+
+
+def safe_softmax(call: Called) -> int:
+    x = call.given("self")
+    lines = x.numel() // max(1, x.shape[call["dim"]])
+    return max(contiguous(x), x.numel() + lines + call.made.dtype.itemsize)
+
+
+def sorted_places(call: Called) -> int:
+    x = call.given("self")
+    return 8 * x.shape[call["dim"]] if x.dim() else 0
+
+
+def loss(call: Called) -> int:
+    """The loss of each element, before they are added up, and casts of what it is computed from."""
+    made, casts = call.made, elementwise(call)
+    if call["reduction"] not in (_SUM, _MEAN):
+        return casts
+    mean = number(0, made.dtype) if call["reduction"] == _MEAN else 0
+    return (1 if call.name == "huber_loss" else 2) * casts + _of_each(call) + mean
+
+
+def kept_of(call: Called) -> int:
+    """Bytes of the storage of a sum or mean of losses, which was made for the loss of each element."""
+    return _of_each(call) if call["reduction"] in (_SUM, _MEAN) else 0
+
+
+def _of_each(call: Called) -> int:
+    shape = torch.broadcast_shapes(call.given("self").shape, call.given("target").shape)
+    return shape.numel() * call.made.dtype.itemsize
+
+
+def joined(call: Called) -> int:
+    """A part in another dtype is copied first."""
+    made = call.made
+    return max((nbytes(part) for part in call.inputs if part.dtype != made.dtype), default=0)
+
+
+def accumulated(call: Called) -> int:
+    """Numbers of 16 bits are gathered and scattered with 32."""
+    made = call.made
+    return made.numel() * 4 if is_small(made) else 0
+
+
+def triangle(call: Called) -> int:
+    """A copy, if matrices of a batch do not lie one after another."""
+    x = call.given("self")
+    if x.is_contiguous() or x.dim() < 3:
+        return 0
+    expected = x.shape[-1] * x.shape[-2]
+    for axis in range(x.dim() - 3, -1, -1):
+        if x.stride(axis) != expected:
+            return nbytes(x)
+        expected *= x.shape[axis]
+    return 0
+
+
+def along_axis(call: Called) -> int:
+    """A copy in which the axis is the last one, if it does not lie so."""
+    x = call.given("self")
+    return nbytes(x) if call["dim"] is not None and x.dim() and x.stride(call["dim"]) > 1 else 0
+
+
+def where(call: Called) -> int:
+    made = call.made
+    own = [call[name] for name in ("self", "other")]
+    return sum(
+        number(v, made.dtype)
+        if not isinstance(v, Tensor)
+        else 0
+        if v.dtype == made.dtype
+        else v.numel() * made.dtype.itemsize
+        for v in own
+    )
+
+
+def ctc_loss_backward(call: Called) -> int:
+    """As much as forward kept."""
+    return nbytes(call.given("log_alpha"))

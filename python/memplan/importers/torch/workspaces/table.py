@@ -1,0 +1,86 @@
+"""What the kernel of each operator allocates besides its results: a rule for each, by the name in the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..loops import RULES as LOOPS
+from ..loops import spread
+from . import composed, convolutions, layers, norms, products, resizing, sums
+from .called import Called
+from .elementwise import elementwise
+from .operands import contiguous, in_its_format
+
+Rule = Callable[[Called], int]
+
+
+def _copies(copy: Callable[[Any], int], names: str) -> Rule:
+    """Copies of arguments that do not lie as a kernel takes them."""
+    return lambda call: sum(copy(call.tensor(name)) for name in names.split())
+
+
+def _each(names: str, rule: Rule) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+_plain, _its = contiguous, in_its_format
+
+KEPT = {"mse_loss", "smooth_l1_loss"}  # a storage is made for the loss of each element, and holds their sum
+LAYERS: Mapping[str, Rule] = {
+    "_native_multi_head_attention": layers.attention_layer,
+    "_transformer_encoder_layer_fwd": layers.encoder_layer,
+}
+RULES: Mapping[str, Rule] = {
+    **LAYERS,
+    "convolution": convolutions.convolution,
+    "convolution_backward": convolutions.convolution_backward,
+    "_ctc_loss_backward": composed.ctc_loss_backward,
+    "native_batch_norm_backward": norms.batch_norm_backward,
+    **{name: elementwise for name, rule in LOOPS.items() if rule is spread.elementwise},
+    **_each("clone _to_copy lift_fresh_copy masked_fill", lambda call: 0),
+    **_each("polar native_dropout_backward", lambda call: 0),
+    **_each("_softmax _log_softmax", _copies(_plain, "self")),
+    **_each("_softmax_backward_data _log_softmax_backward_data", _copies(_plain, "grad_output output")),
+    **_each("_adaptive_avg_pool2d avg_pool2d max_pool2d_with_indices adaptive_max_pool2d", _copies(_its, "self")),
+    **_each("_adaptive_avg_pool3d avg_pool3d max_pool3d_with_indices", _copies(_its, "self")),
+    **_each("_adaptive_avg_pool2d_backward avg_pool2d_backward", _copies(_its, "grad_output")),
+    **_each("avg_pool3d_backward", _copies(_its, "grad_output")),
+    **_each("_adaptive_avg_pool3d_backward adaptive_max_pool3d_backward", _copies(_plain, "grad_output")),
+    **_each("max_pool2d_with_indices_backward adaptive_max_pool2d_backward", _copies(_its, "grad_output indices")),
+    **_each("max_pool3d_with_indices_backward", _copies(_its, "grad_output indices")),
+    **_each("pixel_shuffle pixel_unshuffle", _copies(_its, "self")),
+    **_each("reflection_pad1d replication_pad1d", _copies(_plain, "self")),
+    **_each("reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d", _copies(_its, "self")),
+    **_each("embedding", _copies(_plain, "indices")),
+    **_each("embedding_dense_backward", _copies(_plain, "indices grad_output")),
+    **_each("index_select", _copies(_plain, "index")),
+    "nll_loss2d_forward": _copies(_plain, "self target weight"),
+    **_each("nll_loss_forward nll_loss_backward", _copies(_plain, "weight")),
+    "nll_loss2d_backward": _copies(_plain, "target weight"),
+    **_each("mm addmm", products.product),
+    **_each("mv addmv", products.with_vector),
+    **_each("_scaled_dot_product_flash_attention_for_cpu", composed.attention),
+    **_each("_scaled_dot_product_flash_attention_for_cpu_backward", composed.attention_backward),
+    **_each("deg2rad rad2deg", composed.scaled),
+    **_each("native_dropout_backward", composed.dropout_backward),
+    **_each("isinf", composed.is_infinite),
+    **_each("logsumexp", composed.log_sum),
+    **_each("repeat", composed.repeated),
+    **_each("_safe_softmax", composed.safe_softmax),
+    **_each("sort", composed.sorted_places),
+    **_each("mse_loss smooth_l1_loss huber_loss", composed.loss),
+    **_each("sum nansum", sums.summed),
+    **_each("mean", sums.averaged),
+    **_each("native_layer_norm", norms.layer_norm),
+    **_each("native_layer_norm_backward", norms.layer_norm_backward),
+    **_each("native_group_norm_backward", norms.group_norm_backward),
+    **_each("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training", norms.batch_norm),
+    **_each("cat stack", composed.joined),
+    **_each("gather scatter scatter_add", composed.accumulated),
+    **_each("tril triu", composed.triangle),
+    **_each("median nanmedian", composed.along_axis),
+    **_each("where", composed.where),
+    **{name: resizing.resized for name in LOOPS if name.startswith("upsample") and not name.endswith("backward")},
+    **{name: resizing.resized_backward for name in LOOPS if name.startswith("upsample") and name.endswith("backward")},
+}
