@@ -87,7 +87,7 @@ def convolutions(name: str) -> tuple[Any, Any]:
         "transposed": nn.Sequential(nn.Conv2d(16, 32, 2, 2), nn.ReLU(), nn.ConvTranspose2d(32, 16, 2, 2)),
         "channels last": nn.Sequential(nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Conv2d(32, 16, 3)),
         "an image": nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 32, 3)),
-        "narrow groups": nn.Sequential(nn.Conv2d(16, 16, 9, padding=4, groups=4), nn.ReLU()),
+        "narrow groups": nn.Sequential(nn.Conv2d(16, 16, 5, padding=2, groups=4), nn.ReLU()),
     }
     if name == "channels last":
         return layers[name].to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
@@ -111,7 +111,7 @@ def test_a_gradient_that_is_a_slice_is_copied_for_a_convolution(last: bool, whol
         op = getattr(torch.ops.aten, name).default
         made = op(*args)
         real = peak(lambda op=op, args=args: op(*args)) - sum(tensor.nbytes for tensor in made)
-        assert abs(workspace_of(op, args, made) - real) < x.nbytes / 4, name
+        assert abs(workspace_of(op, args, {}, made) - real) < x.nbytes / 4, name
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_gradient_that_is_a_slice_is_copied_for_a_convolution(last: bool, whol
 @pytest.mark.parametrize("train", [False, True])
 def test_kernels_of_convolutions_copy_what_they_are_given(name: str, train: bool, one_thread: None) -> None:
     """With several threads, gradients of weights are summed up from some of each."""
-    if train and name == "narrow groups":
+    if train and name == "narrow groups" and torch.backends.cpu.get_cpu_capability() != "AVX2":
         pytest.skip("their gradients are made by kernels that are not known")
     torch.manual_seed(0)
     model, x = convolutions(name)
@@ -129,7 +129,7 @@ def test_kernels_of_convolutions_copy_what_they_are_given(name: str, train: bool
     with torch.set_grad_enabled(train):
         real = peak(step_of(model, x) if train else lambda: model(x))
     assert found.total - found.kept == pytest.approx(real, rel=0.01)
-    assert found.workspaces > x.nbytes / 2 or name == "channels last" or (name, train) == ("plain", True)
+    assert found.workspaces > x.nbytes / 2 or name in ("plain", "channels last")
 
 
 @pytest.mark.parametrize("train", [False, True])

@@ -60,10 +60,8 @@ def log_sum(call: Called) -> int:
 
 
 def repeated(call: Called) -> int:
-    """Places of the source along an axis, and where these come to lie."""
-    x, times = call.given("self"), call["repeats"]
-    shape = [1] * (len(times) - x.dim()) + list(x.shape)
-    return max((8 * size * 2 * n for size, n in zip(shape, times, strict=True) if n > 1), default=0)
+    """In which order axes go back: two rows of their numbers, and both in one."""
+    return 4 * 8 * len(call["repeats"])
 
 
 def safe_softmax(call: Called) -> int:
@@ -82,18 +80,33 @@ def loss(call: Called) -> int:
     made, casts = call.made, elementwise(call)
     if call["reduction"] not in (_SUM, _MEAN):
         return casts
-    mean = number(0, made.dtype) if call["reduction"] == _MEAN else 0
-    return (1 if call.name == "huber_loss" else 2) * casts + _of_each(call) + mean
+    count = _elements(call)
+    mean = call["reduction"] == _MEAN
+    if mean and is_small(made):
+        added = 4 + max(4 * count, number(0, torch.float32))
+    else:
+        added = number(0, made.dtype) if mean else 0
+    return (1 if call.name == "huber_loss" else 2) * casts + count * made.dtype.itemsize + added
 
 
 def kept_of(call: Called) -> int:
     """Bytes of the storage of a sum or mean of losses, which was made for the loss of each element."""
-    return _of_each(call) if call["reduction"] in (_SUM, _MEAN) else 0
+    return _elements(call) * call.made.dtype.itemsize if call["reduction"] in (_SUM, _MEAN) else 0
 
 
-def _of_each(call: Called) -> int:
-    shape = torch.broadcast_shapes(call.given("self").shape, call.given("target").shape)
-    return shape.numel() * call.made.dtype.itemsize
+def _elements(call: Called) -> int:
+    return torch.broadcast_shapes(call.given("self").shape, call.given("target").shape).numel()
+
+
+def class_loss(call: Called) -> int:
+    """Copies, for a sum or a mean."""
+    names = ("self", "target", "weight") if call["reduction"] in (_SUM, _MEAN) else ("weight",)
+    return sum(contiguous(call.tensor(name)) for name in names)
+
+
+def class_loss_backward(call: Called) -> int:
+    names = ("target", "weight") if call["reduction"] in (_SUM, _MEAN) else ("weight",)
+    return sum(contiguous(call.tensor(name)) for name in names)
 
 
 def joined(call: Called) -> int:
@@ -102,10 +115,11 @@ def joined(call: Called) -> int:
     return max((nbytes(part) for part in call.inputs if part.dtype != made.dtype), default=0)
 
 
-def accumulated(call: Called) -> int:
-    """Numbers of 16 bits are gathered and scattered with 32."""
-    made = call.made
-    return made.numel() * 4 if is_small(made) else 0
+def selected(call: Called) -> int:
+    """Copies; of the source too, if columns are selected."""
+    x = call.given("self")
+    second = x.dim() > 1 and call["dim"] % x.dim() == 1
+    return contiguous(call.tensor("index")) + (contiguous(x) if second else 0)
 
 
 def triangle(call: Called) -> int:

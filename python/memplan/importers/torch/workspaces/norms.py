@@ -11,6 +11,8 @@ from .called import Called
 from .operands import contiguous, has_channels_last, is_small, nbytes, number, opmath
 from .sums import bytes_of_mean, bytes_of_sum
 
+_MANY = 1024  # points of an image that threads share
+
 
 def layer_norm(call: Called) -> int:
     return sum(contiguous(call.tensor(name)) for name in ("input", "weight", "bias"))
@@ -23,6 +25,16 @@ def layer_norm_backward(call: Called) -> int:
     inner = math.prod(call["normalized_shape"])
     asked = call["output_mask"]
     return copies + (torch.get_num_threads() * 2 * inner * x.dtype.itemsize if asked[1] or asked[2] else 0)
+
+
+def group_norm(call: Called) -> int:
+    """Sums of channels that lie beside each other."""
+    x = call.given("input")
+    if x.is_contiguous() or not has_channels_last(x):
+        return 0
+    many = call["HxW"] >= _MANY
+    sums = 2 * call["C"] * call["N"] * (torch.get_num_threads() if many else 1)
+    return opmath(x.dtype) * (sums + (2 * call["N"] * call["group"] if many else 0))
 
 
 def group_norm_backward(call: Called) -> int:

@@ -28,6 +28,11 @@ def in_its_format(tensor: Tensor | None) -> int:
     return 0 if tensor is None or tensor.is_contiguous() or has_channels_last(tensor) else nbytes(tensor)
 
 
+def in_its_format_3d(tensor: Tensor | None) -> int:
+    """The same of volumes, one or several."""
+    return contiguous(tensor) if tensor is None or tensor.dim() != 5 else in_its_format(tensor)
+
+
 def has_channels_last(tensor: Tensor) -> bool:
     """Whether the channels of an element lie beside each other."""
     form = LAST.get(tensor.dim())

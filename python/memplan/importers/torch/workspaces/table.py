@@ -7,10 +7,10 @@ from typing import Any
 
 from ..loops import RULES as LOOPS
 from ..loops import spread
-from . import composed, convolutions, layers, norms, products, resizing, sums
+from . import composed, convolutions, layers, norms, places, products, resizing, sums
 from .called import Called
 from .elementwise import elementwise
-from .operands import contiguous, in_its_format
+from .operands import contiguous, in_its_format, in_its_format_3d
 
 Rule = Callable[[Called], int]
 
@@ -24,7 +24,7 @@ def _each(names: str, rule: Rule) -> dict[str, Rule]:
     return dict.fromkeys(names.split(), rule)
 
 
-_plain, _its = contiguous, in_its_format
+_plain, _its, _volume = contiguous, in_its_format, in_its_format_3d
 
 KEPT = {"mse_loss", "smooth_l1_loss"}  # a storage is made for the loss of each element, and holds their sum
 LAYERS: Mapping[str, Rule] = {
@@ -43,21 +43,30 @@ RULES: Mapping[str, Rule] = {
     **_each("_softmax _log_softmax", _copies(_plain, "self")),
     **_each("_softmax_backward_data _log_softmax_backward_data", _copies(_plain, "grad_output output")),
     **_each("_adaptive_avg_pool2d avg_pool2d max_pool2d_with_indices adaptive_max_pool2d", _copies(_its, "self")),
-    **_each("_adaptive_avg_pool3d avg_pool3d max_pool3d_with_indices", _copies(_its, "self")),
+    **_each("avg_pool3d max_pool3d_with_indices", _copies(_volume, "self")),
     **_each("_adaptive_avg_pool2d_backward avg_pool2d_backward", _copies(_its, "grad_output")),
-    **_each("avg_pool3d_backward", _copies(_its, "grad_output")),
+    **_each("avg_pool3d_backward", _copies(_volume, "grad_output")),
     **_each("_adaptive_avg_pool3d_backward adaptive_max_pool3d_backward", _copies(_plain, "grad_output")),
     **_each("max_pool2d_with_indices_backward adaptive_max_pool2d_backward", _copies(_its, "grad_output indices")),
-    **_each("max_pool3d_with_indices_backward", _copies(_its, "grad_output indices")),
+    **_each("max_pool3d_with_indices_backward", _copies(_volume, "grad_output indices")),
     **_each("pixel_shuffle pixel_unshuffle", _copies(_its, "self")),
     **_each("reflection_pad1d replication_pad1d", _copies(_plain, "self")),
-    **_each("reflection_pad2d replication_pad2d reflection_pad3d replication_pad3d", _copies(_its, "self")),
+    **_each("reflection_pad2d replication_pad2d", _copies(_its, "self")),
+    **_each("reflection_pad3d replication_pad3d", _copies(_volume, "self")),
     **_each("embedding", _copies(_plain, "indices")),
     **_each("embedding_dense_backward", _copies(_plain, "indices grad_output")),
-    **_each("index_select", _copies(_plain, "index")),
-    "nll_loss2d_forward": _copies(_plain, "self target weight"),
-    **_each("nll_loss_forward nll_loss_backward", _copies(_plain, "weight")),
-    "nll_loss2d_backward": _copies(_plain, "target weight"),
+    **_each("nll_loss_forward nll_loss2d_forward", composed.class_loss),
+    "nll_loss2d_backward": composed.class_loss_backward,
+    "nll_loss_backward": _copies(_plain, "weight"),
+    "log_sigmoid_forward": _copies(_plain, "self"),
+    "index_select": composed.selected,
+    "native_group_norm": norms.group_norm,
+    "nansum": sums.summed_without_gaps,
+    "gather": places.gathered,
+    "scatter": places.scattered,
+    **_each("scatter_add scatter_reduce", places.added),
+    "index_add": places.added_along_axis,
+    "index_reduce": places.reduced_along_axis,
     **_each("mm addmm", products.product),
     **_each("mv addmv", products.with_vector),
     **_each("_scaled_dot_product_flash_attention_for_cpu", composed.attention),
@@ -70,14 +79,13 @@ RULES: Mapping[str, Rule] = {
     **_each("_safe_softmax", composed.safe_softmax),
     **_each("sort", composed.sorted_places),
     **_each("mse_loss smooth_l1_loss huber_loss", composed.loss),
-    **_each("sum nansum", sums.summed),
+    **_each("sum", sums.summed),
     **_each("mean", sums.averaged),
     **_each("native_layer_norm", norms.layer_norm),
     **_each("native_layer_norm_backward", norms.layer_norm_backward),
     **_each("native_group_norm_backward", norms.group_norm_backward),
     **_each("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training", norms.batch_norm),
     **_each("cat stack", composed.joined),
-    **_each("gather scatter scatter_add", composed.accumulated),
     **_each("tril triu", composed.triangle),
     **_each("median nanmedian", composed.along_axis),
     **_each("where", composed.where),
