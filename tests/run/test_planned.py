@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -114,6 +115,38 @@ def test_it_says_once_what_it_saves(capfd: pytest.CaptureFixture[str]) -> None:
     assert scale.__name__ == "scale"
     assert 0 < scale.began <= max(scale.held)
     assert min(scale.held) > 0
+
+
+def test_memory_of_the_calls_before_is_freed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only a cycle holds too. After the first served call, and never again."""
+    trimmed: list[None] = []
+    monkeypatch.setattr("memplan.run.malloc.trim", lambda: trimmed.append(None))
+    left: list[weakref.ref[Any]] = []
+
+    @memplan.run.planned(warmup=0, quiet=True)
+    def step(x: Any) -> Any:
+        if not left:
+            cycle = {"x": x + 1}
+            left.append(weakref.ref(cycle["x"]))
+            cycle["cycle"] = cycle
+        return (x * 2).sum()
+
+    gc.disable()
+    try:
+        for _ in range(2):
+            step(torch.ones(1000))
+        assert left[0]() is not None
+        assert not trimmed
+        for _ in range(3):
+            step(torch.ones(1000))
+            assert left[0]() is None
+            assert len(trimmed) == 1
+        step.forget()
+        for _ in range(4):
+            step(torch.ones(1000))
+        assert len(trimmed) == 2
+    finally:
+        gc.enable()
 
 
 def test_a_method_is_planned() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 
 
 def trim() -> None:
@@ -10,3 +11,9 @@ def trim() -> None:
     function = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if function is not None:
         function(0)
+
+
+def tidy() -> None:
+    """Free what only cycles of Python hold, and give free memory back."""
+    gc.collect()
+    trim()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ...importers.tape import COLUMNS, Tape
 from ...sizes import format_bytes
+from ..malloc import tidy
 from .recording import record
 from .replaying import Arena, arena, tape_of
 from .report import Report
@@ -52,6 +53,7 @@ class PlannedStep(Generic[P, R]):
         self._misses: dict[Shapes, int] = {}  # served calls that missed much, one after another
         self._report: Report | None = None  # of the last arena
         self._open: _Recording | None = None
+        self._tidied = False  # whether memory of the calls before has been given back
         self._lock = threading.Lock()
         self.plans: dict[Shapes, PlanRecord] = {}
         self.arena: Arena | None = None
@@ -149,6 +151,7 @@ class PlannedStep(Generic[P, R]):
         self.plans[recording.shapes] = plan(recording.end(), self._planner)
         self.arena = arena(list(self.plans.values()))
         self.held = (recording.held, 0)
+        self._tidied = False
         self._misses.clear()
 
     def _serve(self, shapes: Shapes, step: Callable[[], R]) -> R:
@@ -172,6 +175,9 @@ class PlannedStep(Generic[P, R]):
             self.arena.__exit__()
             if first:
                 self.held = (self.held[0], cpu().watched() or -1)
+        if not self._tidied:
+            self._tidied = True
+            tidy()
         missed = self.arena.report().missed_bytes - before
         self._misses[shapes] = self._misses.get(shapes, 0) + 1 if missed > MUCH * self.arena.bytes else 0
         if first and not self._quiet:
