@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .called import Called
 from .elementwise import elementwise
-from .operands import contiguous, is_small, nbytes, number, opmath
+from .operands import cast, contiguous, is_small, nbytes, number, opmath
 
 _SUM, _MEAN = 2, 1  # of losses
 
@@ -37,8 +37,26 @@ def _block(query: Tensor) -> int:
 
 
 def scaled(call: Called) -> int:
-    """A product with a number."""
-    return number(1.0, call.made.dtype)
+    """A product with a number, of integers that are cast."""
+    return cast([call.given("self"), 1.0], call.made.dtype)
+
+
+def accumulated(call: Called) -> int:
+    """What is added up or multiplied in another dtype is cast as a whole."""
+    return cast([call.given("self")], call.made.dtype)
+
+
+def copied(call: Called) -> int:
+    """A number is a tensor first."""
+    source = call["src"]
+    return 0 if isinstance(source, Tensor) else number(source, call.made.dtype, casting=False)
+
+
+def dropout(call: Called) -> int:
+    """The mask is cast, and the product is multiplied with a number."""
+    made = call.made
+    trains = call["train"] is not False
+    return max(nbytes(made), number(1.0, made.dtype)) if trains else 0
 
 
 def dropout_backward(call: Called) -> int:
@@ -56,7 +74,7 @@ def is_infinite(call: Called) -> int:
 def log_sum(call: Called) -> int:
     """Largest values, and all numbers without them."""
     x, made = call.given("self"), call.made
-    return x.numel() * made.dtype.itemsize + nbytes(made)
+    return cast([x], made.dtype) + x.numel() * made.dtype.itemsize + nbytes(made)
 
 
 def repeated(call: Called) -> int:
@@ -80,13 +98,16 @@ def loss(call: Called) -> int:
     made, casts = call.made, elementwise(call)
     if call["reduction"] not in (_SUM, _MEAN):
         return casts
-    count = _elements(call)
-    mean = call["reduction"] == _MEAN
-    if mean and is_small(made):
-        added = 4 + max(4 * count, number(0, torch.float32))
-    else:
-        added = number(0, made.dtype) if mean else 0
-    return (1 if call.name == "huber_loss" else 2) * casts + count * made.dtype.itemsize + added
+    times = 1 if call.name == "huber_loss" else 2  # the others make all elements twice
+    return times * casts + _elements(call) * made.dtype.itemsize + _added(call)
+
+
+def _added(call: Called) -> int:
+    """A sum or mean of the losses of all elements."""
+    made = call.made
+    if call["reduction"] != _MEAN:
+        return 0
+    return 4 + max(4 * _elements(call), number(0, torch.float32)) if is_small(made) else number(0, made.dtype)
 
 
 def kept_of(call: Called) -> int:

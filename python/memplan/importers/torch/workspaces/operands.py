@@ -50,10 +50,10 @@ def _cast(operand: Any, dtype: torch.dtype) -> int:
     return number(operand, dtype)
 
 
-def number(value: Any, dtype: torch.dtype) -> int:
+def number(value: Any, dtype: torch.dtype, casting: bool = True) -> int:
     """Bytes of the tensor that is made of a number, and of its copy in a dtype."""
     own = _NUMBERS.get(type(value), torch.float64)
-    return own.itemsize + (0 if own == dtype else dtype.itemsize)
+    return own.itemsize + (dtype.itemsize if casting and own != dtype else 0)
 
 
 def is_small(tensor: Tensor) -> bool:

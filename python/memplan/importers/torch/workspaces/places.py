@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .called import Called
-from .operands import is_small, nbytes, number
+from .operands import contiguous, is_small, nbytes, number
 
 _WIDE = 16  # numbers in a row that is worth sorting
 
@@ -35,15 +35,20 @@ def added_along_axis(call: Called) -> int:
     """Above the result of `index_add`: a scatter of whole rows."""
     made, source = call.made, call.given("source")
     times = 0 if call["alpha"] in (None, 1) else nbytes(source) + number(call["alpha"], source.dtype)
-    return times + _rows_added(call, made, source)
+    return times + contiguous(call.tensor("index")) + _rows_added(call, made, source)
 
 
 def reduced_along_axis(call: Called) -> int:
     """Above the result of `index_reduce`: for a mean, how many rows go to each place."""
     made, source = call.made, call.given("source")
+    copy = contiguous(call.tensor("index"))
     if call["reduce"] != "mean":
-        return 0
-    return nbytes(made) + max(nbytes(source) + _rows_added(call, made, source), made.numel() + number(0, made.dtype))
+        return copy
+    return (
+        copy
+        + nbytes(made)
+        + max(nbytes(source) + _rows_added(call, made, source), made.numel() + number(0, made.dtype))
+    )
 
 
 def _rows_added(call: Called, made: Tensor, source: Tensor) -> int:
@@ -56,7 +61,8 @@ def _rows_added(call: Called, made: Tensor, source: Tensor) -> int:
 def _counted(call: Called, source: str) -> int:
     """How many elements go to each place, and where there are none."""
     made = call.made
-    return nbytes(call.given(source)) + nbytes(made) - _accumulated(made) + max(_accumulated(made), made.numel())
+    found = made.numel() + number(0, made.dtype)
+    return nbytes(call.given(source)) + nbytes(made) - _accumulated(made) + max(_accumulated(made), found)
 
 
 def _accumulated(made: Tensor) -> int:
@@ -80,5 +86,6 @@ def _by_row(call: Called, source: Tensor | None) -> bool:
     wide = call.name == "gather" or index.numel() >= _WIDE * index.shape[0]
     if not made.is_floating_point() or not wide:
         return False
-    expanded = index.stride(0) > 0 and all(step <= 1 for step in index.stride()[1:])
+    along = zip(index.shape[1:], index.stride()[1:], strict=True)
+    expanded = index.stride(0) > 0 and all(size == 1 or step == 0 for size, step in along)
     return expanded and source.is_contiguous() and made.is_contiguous()
