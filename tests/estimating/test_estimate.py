@@ -15,6 +15,7 @@ from builders.commands import LIFETIMES, run  # noqa: E402
 from memplan import _core  # noqa: E402
 from memplan.importers.torch.workspaces import workspace_of  # noqa: E402
 from memplan.printing.units import format_bytes  # noqa: E402
+from oracles.allocator import peak  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
 
@@ -22,21 +23,6 @@ SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
 def block(dropout: float = 0.1) -> Any:
     layers = [torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Dropout(dropout), torch.nn.Linear(256, 64)]
     return torch.nn.Sequential(*layers, torch.nn.LayerNorm(64))
-
-
-def peak(step: Any) -> int:
-    """Bytes that torch's allocator gives out in a call, above those before it."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        kept = step()
-    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    del kept
-    return most
 
 
 def step_of(model: Any, x: Any, optimizer: Any = None, autocast: Any = None) -> Any:
@@ -130,6 +116,35 @@ def test_kernels_of_convolutions_copy_what_they_are_given(name: str, train: bool
         real = peak(step_of(model, x) if train else lambda: model(x))
     assert found.total - found.kept == pytest.approx(real, rel=0.01)
     assert found.workspaces > x.nbytes / 2 or name in ("plain", "channels last")
+
+
+class Applied(torch.nn.Module):
+    """A function as a network."""
+
+    def __init__(self, function: Any, *parts: Any) -> None:
+        super().__init__()
+        self.function, self.parts = function, torch.nn.ModuleList(parts)
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(*self.parts, *args)
+
+
+def test_a_bias_is_added_in_place_by_a_layer_alone() -> None:
+    """Eager torch writes over the product that it has just made; what the caller adds is new."""
+    linear, x = torch.nn.Linear(64, 256), torch.randn(32, 16, 64).transpose(0, 1)
+    by_hand = Applied(lambda layer, x: x @ layer.weight.t() + layer.bias, linear)
+    called = Applied(lambda layer, x: torch.add(torch.matmul(x, layer.weight.t()), layer.bias), linear)
+    totals = []
+    for model in (linear, by_hand, called):
+        for given in (x, x[0], x[:, :, None].expand(16, 32, 2, 64)):
+            for train in (False, True):
+                found = memplan.estimate(model, args=(given,), train=train)
+                model.zero_grad()
+                with torch.set_grad_enabled(train):
+                    real = peak(step_of(model, given) if train else lambda m=model, given=given: m(given))
+                assert found.total - found.kept == real
+                totals.append(found.total)
+    assert totals[0] < totals[6] == totals[12]
 
 
 @pytest.mark.parametrize("train", [False, True])

@@ -7,6 +7,7 @@ a real step. What kernels allocate for themselves is not seen.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from ...errors import SourceError
 from . import kernels, kernels_of
+from .biased import Biased, caller
 from .costs import cost_of
 from .effects import flat_tensors
 from .failing import place_of, ways_out
@@ -180,6 +182,8 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._know(known)
         self._rewriting: Rewriting | None = None
         self._done = False
+        self._linear = Biased()
+        self._end_of: dict[int, int] = {}  # of a storage's id, the op that writes over it in eager torch
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -190,6 +194,9 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._found.phases.append(self.phase)
         if self._rewriting is not None:
             self._rewriting.ran(len(self._found.ops) - 1, func, args, kwargs or {})
+        self._linear.called(func, args, caller(sys._getframe()))
+        if self._linear.biased is not None:
+            self._end_of[self._linear.biased] = len(self._found.ops) - 1
         try:
             result = with_kept(func, args, kernels.run(func, args, kwargs or {}))
         except Exception:
@@ -197,6 +204,7 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise
         self._found.workspaces.append(workspace_of(func, args, kwargs or {}, result) + workspace_of_layer(func, args))
         self._found.cost.append(float(cost_of(func, args, kwargs or {}, result)))
+        self._linear.made(func, result)
         kept = kept_of(func, args, kwargs or {}, result)
         for tensor in flat_tensors(result):
             self._meet(tensor, kept)
@@ -305,7 +313,8 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 births._refs.pop(key, None)
                 births._place.pop(key, None)
                 if not births._done:
-                    births._found.last[place] = max(len(births._found.ops), births._found.first[place] + 1)
+                    end = births._end_of.pop(key, len(births._found.ops))
+                    births._found.last[place] = max(end, births._found.first[place] + 1)
 
         self._refs[key] = weakref.ref(storage, freed)
 
