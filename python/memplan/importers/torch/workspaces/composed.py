@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -84,13 +86,13 @@ def repeated(call: Called) -> int:
 
 def safe_softmax(call: Called) -> int:
     x = call.given("self")
-    lines = x.numel() // max(1, x.shape[call["dim"]])
+    lines = x.numel() // max(1, int(x.shape[call["dim"]]))
     return max(contiguous(x), x.numel() + lines + call.made.dtype.itemsize)
 
 
 def sorted_places(call: Called) -> int:
     x = call.given("self")
-    return 8 * x.shape[call["dim"]] if x.dim() else 0
+    return 8 * int(x.shape[call["dim"]]) if x.dim() else 0
 
 
 def loss(call: Called) -> int:
@@ -116,7 +118,8 @@ def kept_of(call: Called) -> int:
 
 
 def _elements(call: Called) -> int:
-    return torch.broadcast_shapes(call.given("self").shape, call.given("target").shape).numel()
+    shapes = call.given("self").shape, call.given("target").shape
+    return math.prod(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
 
 
 def class_loss(call: Called) -> int:

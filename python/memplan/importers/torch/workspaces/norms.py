@@ -33,13 +33,14 @@ def group_norm(call: Called) -> int:
     if x.is_contiguous() or not has_channels_last(x):
         return 0
     many = call["HxW"] >= _MANY
-    sums = 2 * call["C"] * call["N"] * (torch.get_num_threads() if many else 1)
-    return opmath(x.dtype) * (sums + (2 * call["N"] * call["group"] if many else 0))
+    images, channels, groups = int(call["N"]), int(call["C"]), int(call["group"])
+    sums = 2 * channels * images * (torch.get_num_threads() if many else 1)
+    return opmath(x.dtype) * (sums + (2 * images * groups if many else 0))
 
 
 def group_norm_backward(call: Called) -> int:
     """Sums of the gradient, and of its products with the input, of each channel."""
-    return 2 * call["N"] * call["C"] * opmath(call.given("input").dtype)
+    return 2 * int(call["N"]) * int(call["C"]) * opmath(call.given("input").dtype)
 
 
 def batch_norm(call: Called) -> int:
