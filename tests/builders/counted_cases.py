@@ -43,6 +43,11 @@ def kinds_of(name: str) -> list[str]:
     return [_name(dtype) for dtype in DTYPES[:3]] if single else kinds()
 
 
+def layouts_of(name: str) -> tuple[str, ...]:
+    """Those that an operator takes: the kernel of a loss reads beyond what does not lie as it was made."""
+    return LAYOUTS[:1] if name == "_ctc_loss_backward" else LAYOUTS
+
+
 def operators() -> list[str]:
     """The operators of aten that the tables name."""
     over = {name.split(".")[1] for name in INPLACE_OPS if name.startswith("aten.")}
@@ -126,9 +131,18 @@ def _layer(name: str) -> Maker:
     return make
 
 
+def _ctc_backward(chance: Random) -> Case:
+    steps, batch, labels = 6, chance.randint(1, 3), 4
+    x, lengths = signed(steps, batch, labels).log_softmax(2), ([steps] * batch, [2] * batch)
+    targets = torch.randint(1, labels, (batch, 2))
+    losses, kept = _aten._ctc_loss.default(x, targets, *lengths)
+    return Case(_aten._ctc_loss_backward.default, (signed(batch), x, targets, *lengths, losses, kept, 0))
+
+
 _ROWS = "index_add index_copy index_fill index_reduce put scatter_reduce"
 _PLACES = "as_strided_scatter diagonal_scatter dropout fill masked_scatter native_dropout select_scatter slice_scatter"
 _OTHERS: Mapping[str, Maker] = {
+    "_ctc_loss_backward": _ctc_backward,
     **{name: _scattered(name) for name in _ROWS.split()},
     **{name: _placed(name) for name in _PLACES.split()},
     **{name: _loss_backward(name) for name in ("mse_loss_backward", "smooth_l1_loss_backward")},
