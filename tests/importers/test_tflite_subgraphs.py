@@ -87,3 +87,17 @@ def test_a_subgraph_that_cannot_be_is_named(tmp_path: Path) -> None:
     unknown.op("RELU", [unknown.input("x", 1, -1)], "y", 1, -1)
     with pytest.raises(memplan.SourceError, match="in subgraph 1, which CALL_ONCE_0 runs: tensor 'x' has the shape"):
         memplan.plan(written(tmp_path, caller(1), unknown))
+
+
+def test_tensors_that_no_operator_writes(tmp_path: Path) -> None:
+    """Those that none reads, and constants of no bytes, are not placed; scratch of an NPU is there from the start."""
+    net = Net()
+    axes, x = net.tensor("axes", 0, dtype="INT32"), net.input("x", 1, 4)
+    net.tensor("unused", 1, 4)
+    scratch = net.tensor("scratch", 1, 4)
+    net.outputs = [net.op("ethos-u", [net.op("SUM", [x, axes], "y", 1, 4), scratch], "z", 1, 4, custom=True)]
+    kinds = {tensor.name: tensor.kind for tensor in memplan.capture(written(tmp_path, net)).graph.tensors}
+    assert kinds == {
+        **{"axes": "weight", "x": "input", "unused": "weight", "scratch": "input"},
+        **{"y": "intermediate", "z": "output"},
+    }

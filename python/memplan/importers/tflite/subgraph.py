@@ -47,6 +47,9 @@ class Subgraph:
         self._subgraph = reader.file.subgraph(position)
         self._effects = reader.effects.of(position)
         self._inputs = set(self._indices(self._subgraph, "Inputs"))
+        self._written = {t for op in operators_of(self._subgraph) for t in self._row(op, "Outputs")}
+        self._read = {t for op in operators_of(self._subgraph) for t in self._row(op, "Inputs")}
+        self._read |= set(self._indices(self._subgraph, "Outputs"))
         self.names = _unique(text(tensor.Name()) for tensor in self._tensors())
         self._bytes = [self._tensor(t)["bytes"] for t in range(len(self.names))]
 
@@ -87,9 +90,16 @@ class Subgraph:
         return {**entry, "bytes": nbytes(str(entry["dtype"]), shape)}
 
     def _kind(self, t: int, tensor: Any) -> str:
+        """Where no operator writes a tensor that one reads, as the scratch of an NPU, it is there from the beginning.
+
+        Constants of no bytes, and what no operator uses, such as the intermediates of an LSTM, are weights.
+        """
         if tensor.IsVariable() or self._file.constant_bytes(tensor) > 0:
             return "weight"
-        return "input" if t in self._inputs else "intermediate"
+        if t in self._written and t not in self._inputs:
+            return "intermediate"
+        is_used = t in self._inputs or (t in self._read and 0 not in shape_of(tensor))
+        return "input" if is_used else "weight"
 
     def _op(self, k: int, operator: Any, ties: Ties) -> dict[str, Any]:
         kind, own = self._file.kind(operator), self._effects[k]
