@@ -1,0 +1,119 @@
+"""Strides while a network is traced: those that eager gives, those of axes of size 1 too."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import memplan
+from builders.torch_nets import Net
+from memplan.importers.torch import kernels
+from memplan.importers.torch.effects import flat_tensors
+from memplan.importers.torch.fake import Fakes
+
+VIEWS: list[Callable[[Tensor], Any]] = [
+    lambda x: x.view(-1) if x.is_contiguous() else x.reshape(-1),
+    lambda x: x.reshape(x.shape[0], -1),
+    lambda x: x.reshape(-1, *x.shape[2:]),
+    lambda x: x.reshape(1, *x.shape, 1),
+    lambda x: x.reshape(x.shape[0], -1, *x.shape[3:]),
+    lambda x: x.reshape(*x.shape[:2], -1),
+    lambda x: x.transpose(1, 2).reshape(x.shape[0], x.shape[2], *reversed(x.shape[1:2]), *x.shape[3:]),
+    lambda x: x.flatten(1, 2).unflatten(1, x.shape[1:3]),
+    lambda x: x.squeeze().unsqueeze(0),
+    lambda x: x[None, :, 0].movedim(0, -1),
+    lambda x: x.permute(*reversed(range(x.dim()))).expand(3, *reversed(x.shape)),
+    lambda x: [part.reshape(-1, 1) for part in x.split(1, 1)],
+    lambda x: x.unfold(2, 1, 1).narrow(0, 0, 1),
+    lambda x: x.view(torch.int32).view_as(x) + 0,
+    lambda x: x.contiguous().to(memory_format=torch.preserve_format),
+]
+OTHERS: list[Callable[[Tensor], Any]] = [
+    lambda x: x * 2.5,
+    lambda x: x + x.flip(0, 1),
+    lambda x: x.relu() + torch.copysign(x, x.sum(0)),
+    lambda x: torch.heaviside(x, x.sum(1, keepdim=True)) > 0,
+    lambda x: x.masked_fill(x > 0, 0.0),
+    lambda x: torch.empty_like(x),
+    lambda x: F.hardtanh(x),
+    lambda x: x.clamp_min(x.transpose(0, 1)[:1, :1]),
+    lambda x: torch.logical_xor(x, x.mean(0)),
+    lambda x: F.interpolate(x, scale_factor=2.0, mode="bilinear"),
+    lambda x: F.batch_norm(x, torch.zeros(x.shape[1]), torch.ones(x.shape[1])),
+    lambda x: F.conv2d(x, torch.ones(2, x.shape[1], 1, 1)),
+    lambda x: F.max_pool2d(x, 1),
+    lambda x: F.layer_norm(x, x.shape[-1:]) + F.log_softmax(x, 1) + x.softmax(-1),
+    lambda x: F.gelu(x).cumsum(0) + F.avg_pool2d(x, 1) + F.interpolate(x, scale_factor=1.0),
+    lambda x: F.dropout(x, 0.5) + x.sum((1, 2), keepdim=True).amax(0),
+    lambda x: torch.cat([x, x], 1),
+]
+
+
+class Compared(TorchDispatchMode):
+    """Runs each operator on stand-ins, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        fakes = Fakes()
+
+        def stand_in(value: Any) -> Any:
+            return fakes(value.detach(), "x") if isinstance(value, Tensor) else value
+
+        call = pytree.tree_map(stand_in, (args, kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        with fakes.running(), torch.no_grad():
+            fake = kernels.run(func, *call)
+        for one, other in zip(flat_tensors(result), flat_tensors(fake), strict=True):
+            lies = [(tuple(t.shape), t.stride(), t.storage_offset()) for t in (one, other)]
+            if lies[0] != lies[1]:
+                self.found.append((func, [t.stride() for t in flat_tensors(args)], lies))
+        return result
+
+
+def laid(rng: random.Random) -> Tensor:
+    """An image with axes of size 1, its axes in memory in any order, and any strides at those of size 1."""
+    sizes = [rng.choice([1, 1, 2, 3]) for _ in range(4)]
+    order = rng.sample(range(4), 4)
+    x = torch.randn([sizes[axis] for axis in order]).permute([order.index(axis) for axis in range(4)])
+    strides = [rng.choice([s, 1, 7, 12]) if n == 1 else s for n, s in zip(x.shape, x.stride(), strict=True)]
+    return x.as_strided(x.shape, strides)
+
+
+@pytest.mark.parametrize("functions", [VIEWS, OTHERS], ids=["views", "others"])
+def test_strides_are_those_of_eager(functions: list[Callable[[Tensor], Any]]) -> None:
+    rng = random.Random(3)
+    compared = Compared()
+    for _ in range(5):
+        x = laid(rng)
+        for function in functions:
+            with compared:
+                function(x)
+    assert compared.found == []
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_convolution_of_a_view_and_its_dropout(batch: int) -> None:
+    def forward(net: Net, x: Tensor) -> Tensor:
+        return F.dropout(net.conv(x.transpose(1, 2).view(batch, 8, 6, 6)), 0.5)
+
+    net, x = Net(forward), torch.randn(batch, 36, 8)
+    net.conv = nn.Conv2d(8, 4, 1)
+    plan = memplan.plan(net, args=(x,), train=True, alignment=64)
+    torch.manual_seed(0)
+    run = plan.run(x, check=True)
+    torch.manual_seed(0)
+    loss = net(x).sum()
+    loss.backward()
+    assert torch.equal(run.loss, loss)
+    assert torch.equal(run.gradients["conv.weight"], net.conv.weight.grad)
