@@ -52,8 +52,9 @@ def import_torch(
 ) -> dict[str, Any]:
     """Import a torch model as a graph dict, with sizes in bytes; options are those of `memplan.capture`.
 
-    A module is as it was afterwards; no other thread may use it meanwhile. Parameters, buffers and constants are
-    weights, and so are the states of an optimizer (`fc.weight.exp_avg`). Tensors among the arguments are inputs.
+    A double of a module runs: the module is as it was at any time, and other threads may use it. Parameters, buffers
+    and constants are weights, and so are the states of an optimizer (`fc.weight.exp_avg`). Tensors among the arguments
+    are inputs.
     `outputs` are the tensors of the result and, of an exported program, the buffers that it updates; with train the
     loss and the gradients of the parameters (`grad.fc.weight`); with an optimizer the loss, and with `keep_gradients`
     the gradients. What ops may share is optional: outputs written over inputs, the parts of a cat or stack, and copies

@@ -22,13 +22,14 @@ from torch.optim import Optimizer
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ...errors import SourceError
-from . import kernels, kernels_of
+from . import _ONE_AT_A_TIME, kernels, kernels_of
 from .biased import Biased, caller
 from .costs import cost_of
+from .double import Double
 from .effects import flat_tensors
 from .failing import place_of, ways_out
 from .fake import Fakes, describe, explain, map_tensors, tensors_in
-from .module import call_text, eager, label_of, loss_of, unchanged, weights_of, with_weights
+from .module import call_text, eager, label_of, loss_of, weights_of
 from .optimizers import alike, optimizer_of, step_of
 from .recurrent import with_kept, workspace_of_layer
 from .rewriting import Kept, Rewriting, Write, statistics_of_norms
@@ -118,11 +119,13 @@ def dry_run(
     found = DryRun(
         weights=_sizes(weights.values()), names=names, inputs=_sizes(t for _, t in tensors_in([args, kwargs]))
     )
+    double = Double(module, weights, state)
+    traced = double.module
     births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))], watch)
 
     def step() -> None:
         with _autocast(autocast):
-            result = module(*args, **kwargs)
+            result = traced(*args, **kwargs)
             start = None if not train else loss_of(label_of(module), result) if loss is None else loss(result)
         births.phase = BACKWARD
         if start is not None:
@@ -131,19 +134,20 @@ def dry_run(
                 births.found_gradient(weight.grad)
         births.end()
 
-    with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), kernels_of(device):
+    alone = _ONE_AT_A_TIME
+    with alone, fakes.running(), torch.set_grad_enabled(train), double.sharing(), eager(), kernels_of(device):
         try:
             updates: AbstractContextManager[Any] = nullcontext()
             if going is not None:
                 stand_ins = {id(real): weights[name] for name, real in state.items()}
                 updates = births.updating(_as_fake(optimizer, stand_ins, fakes, device), going)
-            with births, births.watching(module, weights) if watch else nullcontext(), updates, around or nullcontext():
-                with_weights(module, weights, step)
+            with births, births.watching(traced, weights) if watch else nullcontext(), updates, around or nullcontext():
+                step()
         except SourceError:
             raise
         except Exception as error:
             where = f"op '{births.failed}': " if births.failed else ""
-            why = f"{explain(error)}{place_of(error, module)}{ways_out(error, kwargs)}"
+            why = f"{explain(error)}{place_of(error, traced)}{ways_out(error, kwargs)}"
             raise SourceError(f"{label_of(module)}: {where}{why}; it was given {call_text(args, kwargs)}") from error
     if optimizer is not None and going is None:
         gradients = [weight.grad is not None for weight in weights.values()]

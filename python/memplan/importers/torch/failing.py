@@ -7,7 +7,8 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -69,6 +70,37 @@ def ways_out(error: BaseException, names: Collection[str] = ()) -> str:
         return ""
     without = "a call without labels, whose loss is computed outside, " if "labels" in names else ""
     return f"; ways out: {without}{OTHERS}"
+
+
+@contextmanager
+def finding_line(changed: Callable[[], bool], found: list[str]) -> Iterator[None]:
+    """Find the line of a model after which something has changed: `found` gets it, if there is one."""
+
+    def before(frame: FrameType, event: str, arg: Any) -> Any:
+        if not _is_own(frame.f_code.co_filename):
+            return None
+        last = frame.f_lineno
+
+        def following(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal last
+            if not found and changed():
+                found.append(_line(frame.f_code.co_filename, last))
+            last = frame.f_lineno
+            return following
+
+        return following
+
+    others = sys.gettrace()
+    sys.settrace(before)
+    try:
+        yield
+    finally:
+        sys.settrace(others)
+
+
+@cache
+def _is_own(file: str) -> bool:
+    return _of_user(file)
 
 
 def _part(frames: list[FrameType], module: torch.nn.Module) -> str:

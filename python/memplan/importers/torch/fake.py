@@ -30,10 +30,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ...errors import SourceError
 from . import ctc
 
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum)
 _CODE = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 _TORCH = (torch.nn.Module, torch.dtype, torch.device, torch.memory_format, torch.layout, torch.Generator)
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Fakes:
@@ -181,7 +181,7 @@ class _Walk:
     def visit(self, value: Any, path: str) -> Any:
         if isinstance(value, Tensor):
             return self._replace(value, path)
-        if isinstance(value, (*_PLAIN, *_CODE, *_TORCH, *_SYMBOLIC)):
+        if isinstance(value, (*PLAIN, *_CODE, *_TORCH, *SYMBOLIC)):
             return value
         if id(value) not in self._done:
             self._kept.append(value)

@@ -22,6 +22,7 @@ from ...errors import SourceError
 from ..graph_dict import peak_of
 from ..notes import say
 from .costs import flops_of
+from .double import Double
 from .effects import flat_tensors
 from .entries import Op
 from .failing import place_of_node, ways_out
@@ -30,7 +31,7 @@ from .inputs import declared, given_program_values, given_values, meta_value, pl
 from .late_sizes import Expecting
 from .listening import Call, Listener
 from .loops import Loop, loops_of
-from .module import unchanged, weights_of, with_weights
+from .module import weights_of
 from .recorder import GraphRecorder
 from .scopes import scoped_name
 from .symbols import Symbols
@@ -53,11 +54,17 @@ _FLAGS = ("train", "training")  # arguments of operators
 class GraphRun(fx.Interpreter):
     """Runs the nodes of a graph under fake tensors and records them.
 
-    Names begin with `prefix`: the node that runs this graph as its body.
+    Names begin with `prefix`: the node that runs this graph as its body. `double` is what the graph is a part of.
     """
 
     def __init__(
-        self, module: fx.GraphModule, graph: GraphRecorder, fakes: Fakes, symbols: Symbols, prefix: str = ""
+        self,
+        module: fx.GraphModule,
+        graph: GraphRecorder,
+        fakes: Fakes,
+        symbols: Symbols,
+        prefix: str = "",
+        double: Double | None = None,
     ) -> None:
         super().__init__(module)
         self.extra_traceback = False
@@ -65,6 +72,7 @@ class GraphRun(fx.Interpreter):
         self._fakes = fakes
         self._symbols = symbols
         self._prefix = prefix
+        self._double = double
         self._read_by: dict[fx.Node, list[Op]] = {}  # the ops that read numbers, by the nodes for these
 
     def run_node(self, n: fx.Node) -> Any:
@@ -154,7 +162,8 @@ class GraphRun(fx.Interpreter):
             function, call = method, ((node.target, *call[0]), call[1])
         if node.op == "call_module":
             module = self.module.get_submodule(str(node.target))
-            function, call = functional_call, ((module, weights_of(module), *call), {})
+            original = module if self._double is None else self._double.original(module)
+            function, call = functional_call, ((original, weights_of(module), *call), {})
         device = self._fakes.device
         if torch.is_autocast_enabled(device):
             function = partial(under_autocast, device, torch.get_autocast_dtype(device), function)
@@ -204,7 +213,7 @@ class GraphRun(fx.Interpreter):
 
     def _body(self, body: fx.GraphModule, node: fx.Node, graph: GraphRecorder) -> GraphRun:
         """A run of a graph that a node holds, under the node's name."""
-        return GraphRun(body, graph, self._fakes, self._symbols, f"{self._name(node)}.")
+        return GraphRun(body, graph, self._fakes, self._symbols, f"{self._name(node)}.", self._double)
 
     def _name(self, node: fx.Node) -> str:
         return scoped_name(node, self._prefix)
@@ -275,9 +284,11 @@ def import_graph(
     weights = {name: fakes(tensor, f"weight '{name}'") for name, tensor in state.items()}
     names = [node.name for node in placeholders(module)]
     operands = declared(dict(zip(names, values, strict=True)), fakes, graph)
-    run = GraphRun(module, graph, fakes, symbols)
-    with unchanged(module), fakes.running(), torch.no_grad():
-        result = with_weights(module, weights, lambda: run.run(*operands, enable_io_processing=False))
+    double = Double(module, weights, state)
+    assert isinstance(double.module, fx.GraphModule)
+    run = GraphRun(double.module, graph, fakes, symbols, double=double)
+    with fakes.running(), torch.no_grad(), double.sharing():
+        result = run.run(*operands, enable_io_processing=False)
     if listener is not None:
         listener.inputs(lambda args, kwargs: dict(zip(names, given_values(module, args, kwargs), strict=True)))
         listener.returned(module.graph.process_outputs(result), ())

@@ -7,31 +7,32 @@ import inspect
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, fx
-from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..notes import say
+from .double import Double, Exchanging
 from .failing import place_of, ways_out
 from .fake import Fakes, depends_on_data, describe, explain, map_tensors, tensors_in
 from .inputs import declared, in_spec
 from .known import Known
 from .late_sizes import LateSizes
 from .listening import Listener
+from .meaning import Meaning
+from .module_state import Held, line_of, named, unsettled
 from .optimizers import optimizer_of
 from .private import silenced
 from .recorder import GraphRecorder
 from .scopes import path_of
-from .trace import ModulePaths, OpTrace
+from .trace import ModulePaths, OpTrace, ReachedOtherwise
 from .updates import Updates
-
-T = TypeVar("T")
 
 
 def import_module(
@@ -53,17 +54,18 @@ def import_module(
     gradient; SourceError if nothing does.
 
     Code gets the values of tensors that depend on no input. If it writes to one, or fails, the module is traced once
-    more, and nothing is known: that is what counts.
+    more, and nothing is known: that is what counts. It is so as well if code trains weights that it has from elsewhere.
     """
-    how = {"train": train, "inplace_ops": inplace_ops, "listener": listener, "optimizer": optimizer}
+    how: dict[str, Any] = {"train": train, "inplace_ops": inplace_ops, "listener": listener, "optimizer": optimizer}
     how |= {"keep_gradients": keep_gradients, "kernels": kernels, "late": late}
     known = None if isinstance(module, fx.GraphModule) else Known()
     try:
         found = _imported(module, args, kwargs, known=known, **how)
         if known is None or known.is_as_it_was():
             return found
-    except Exception:
-        if known is None or not known.used:
+    except Exception as error:
+        how["exchanging"] = isinstance(error.__cause__, ReachedOtherwise)
+        if not how["exchanging"] and (known is None or not known.used):
             raise
     if listener is not None:
         listener.anew()
@@ -83,48 +85,126 @@ def _imported(
     kernels: bool,
     known: Known | None,
     late: LateSizes | None,
+    exchanging: bool = False,
 ) -> dict[str, Any]:
-    signature = inspect.signature(module.forward)
-    names = _positional_names(module, signature, args, kwargs)
-    state = weights_of(module)
-    updates = None if optimizer is None else Updates(optimizer_of(optimizer, list(module.parameters())), state)
-    fakes = Fakes([*state.values(), *(t for _, t in tensors_in([args, kwargs]))])
-    if known is not None:
-        known.begin(fakes)
-    if late is not None:
-        late.begin()
+    tracing = _Tracing(module, args, kwargs, train, known, late, exchanging)
+    updates = None
+    if optimizer is not None:
+        updates = Updates(optimizer_of(optimizer, list(module.parameters())), tracing.state)
     graph = GraphRecorder(inplace_ops, listener, renewing=True, kernels=kernels)
     if listener is not None:
-        listener.inputs(lambda args, kwargs: _by_name(_positional_names(module, signature, args, kwargs), args, kwargs))
-    weights = dict(zip(state, declared(state, fakes, graph, "weight"), strict=True))
-    inputs = _by_name(names, args, kwargs)
-    inputs = dict(zip(inputs, declared(inputs, fakes, graph), strict=True))
-    args, kwargs = tuple(inputs[name] for name in names), {name: inputs[name] for name in kwargs}
-    leaves = [*weights.items(), *_named(inputs), *state.items()]
+        listener.inputs(tracing.by_name)
+    with tracing.running():
+        before = Held(tracing.double.module)
+        found = graph.graph(tracing.run(graph, listener, updates, keep_gradients))
+        changed = before.changed(Held(tracing.double.module))
+    if changed and (known is None or known.is_as_it_was()):
+        _require_settled(tracing.again(), listener)
+    return found
 
-    def run() -> list[Tensor]:
-        if isinstance(module, fx.GraphModule):
-            result = run_nodes(module, args, kwargs, paths)
-        else:
-            result = module(*args, **kwargs)
-        result = map_tensors(result, lambda tensor, _: fakes.made(tensor), "result")
-        if train:
-            loss, gradients = _joint(module, result, graph, leaves)
+
+class _Tracing:
+    """What is traced: a module's double and stand-ins of its arguments."""
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        train: bool,
+        known: Known | None,
+        late: LateSizes | None,
+        exchanging: bool,
+    ) -> None:
+        self._how = module, args, kwargs, train, known, late, exchanging
+        self.module, self.train, self._known, self._late, self._exchanging = module, train, known, late, exchanging
+        self._signature = inspect.signature(module.forward)
+        self._names, self._keys = _positional_names(module, self._signature, args, kwargs), list(kwargs)
+        self._given = _by_name(self._names, args, kwargs)
+        self.state = weights_of(module)
+        self.fakes = Fakes([*self.state.values(), *(t for _, t in tensors_in([args, kwargs]))])
+        if known is not None:
+            known.begin(self.fakes)
+        self._weights = {name: self.fakes(tensor, f"weight '{name}'") for name, tensor in self.state.items()}
+        self.double = Double(module, self._weights, self.state)
+
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a call by the names of the parameters that they go to."""
+        return _by_name(_positional_names(self.module, self._signature, args, kwargs), args, kwargs)
+
+    def again(self) -> _Tracing:
+        """The same, which has not run yet."""
+        module, args, kwargs, train, known, late, exchanging = self._how
+        return _Tracing(module, args, kwargs, train, None if known is None else Known(), late, exchanging)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Meanwhile, it may run."""
+        exchange = Exchanging(self.fakes.made) if self._exchanging else nullcontext()
+        with self.fakes.running(), torch.set_grad_enabled(self.train), self.double.sharing(), exchange:
+            yield
+
+    def run(
+        self,
+        graph: GraphRecorder,
+        listener: Listener | None = None,
+        updates: Updates | None = None,
+        keep_gradients: bool = True,
+    ) -> list[Tensor]:
+        """Run it once: what comes of it, recorded in a graph."""
+        module, fakes = self.double.module, self.fakes
+        declared(self.state, fakes, graph, "weight")
+        inputs = dict(zip(self._given, declared(self._given, fakes, graph), strict=True))
+        args, kwargs = tuple(inputs[name] for name in self._names), {name: inputs[name] for name in self._keys}
+        paths = ModulePaths(module)
+        trace = OpTrace(graph, fakes, paths.name, self._known, self._late)
+        if self._late is not None:
+            self._late.begin()
+        for weight in self._weights.values():
+            weight.grad = None
+        with _watched(module, trace, paths, call_text(args, kwargs), inputs):
+            if isinstance(module, fx.GraphModule):
+                result = run_nodes(module, args, kwargs, paths)
+            else:
+                result = module(*args, **kwargs)
+            result = map_tensors(result, lambda tensor, _: fakes.made(tensor), "result")
+            if not self.train:
+                if listener is not None:
+                    listener.returned(result, ())
+                return _tensors(result)
+            leaves = [*self._weights.items(), *_named(inputs), *self.state.items()]
+            loss, gradients = _joint(module, result, graph, fakes, leaves)
             if updates is not None:
                 updates.trace(graph, fakes, paths)
             kept = gradients if keep_gradients else {}
             if listener is not None:
                 listener.trained(loss, kept, updates)
             return [loss, *kept.values()]
-        if listener is not None:
-            listener.returned(result, ())
-        return _tensors(result)
 
-    paths = ModulePaths(module)
-    trace = OpTrace(graph, fakes, paths.name, known, late)
-    watched = _watched(module, trace, paths, call_text(args, kwargs), inputs)
-    with fakes.running(), torch.set_grad_enabled(train), watched:
-        return graph.graph(with_weights(module, weights, run))
+
+def _require_settled(tracing: _Tracing, listener: Listener | None) -> None:
+    """Say that runs depend on what forward has bound in those before; SourceError if a listener will repeat this one.
+
+    `tracing` has not run yet.
+    """
+    meaning = Meaning(lambda name, weight: tracing.train and weight.requires_grad)
+
+    def run() -> None:
+        tracing.run(GraphRecorder(listener=meaning), meaning)
+
+    with tracing.running():
+        changing = unsettled(tracing.double, meaning, run)
+        if not changing:
+            return
+        again = tracing.again()
+        with again.running():
+            line = line_of(again.double, changing[0], lambda: again.run(GraphRecorder()))
+    where = f" at {line}" if line else ""
+    what = f"forward changes what the next run starts from: '{named(changing[0])}'{where}"
+    advice = "a buffer that it writes to in place, self.b.copy_(...), is carried on"
+    if listener is not None:
+        raise SourceError(f"{label_of(tracing.module)}: {what}; a plan would repeat the first run; {advice}")
+    say(f"{what}; run() refuses that: a plan would repeat the first run; {advice}")
 
 
 def run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any], paths: ModulePaths) -> Any:
@@ -147,7 +227,7 @@ def _watched(
 ) -> Iterator[None]:
     """Record what runs, and turn what goes wrong into a SourceError that says where and with which arguments."""
     try:
-        with unchanged(module), eager(), paths.following(), trace:
+        with eager(), paths.following(), trace.gradients_apart(), trace:
             yield
     except SourceError:
         raise
@@ -185,31 +265,14 @@ def _tensors(result: Any) -> list[Tensor]:
     return [tensor for _, tensor in tensors_in(result)]
 
 
-def with_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], run: Callable[[], T]) -> T:
-    """What `run` returns, run while the module has these parameters and buffers instead of its own."""
-    held = {f"module.{name}": tensor for name, tensor in weights.items()}
-    return functional_call(_Holder(module, run), held, ())  # type: ignore[no-any-return]
-
-
-class _Holder(torch.nn.Module):
-    """functional_call swaps weights for as long as the forward of a module runs: this one runs anything."""
-
-    def __init__(self, module: torch.nn.Module, run: Callable[[], Any]) -> None:
-        super().__init__()
-        self.module = module
-        self._run = run
-
-    def forward(self) -> Any:
-        return self._run()
-
-
 def _joint(
-    module: torch.nn.Module, result: Any, graph: GraphRecorder, leaves: Sequence[tuple[str, Tensor]]
+    module: torch.nn.Module, result: Any, graph: GraphRecorder, fakes: Fakes, leaves: Sequence[tuple[str, Tensor]]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss and the gradients of the leaves that it reaches; they are computed, and recorded, now."""
     loss = loss_of(label_of(module), result)
     loss.backward()  # type: ignore[no-untyped-call]
-    gradients = {name: leaf.grad for name, leaf in leaves if leaf.is_leaf and leaf.grad is not None}
+    found = [(name, leaf.grad) for name, leaf in leaves if leaf.is_leaf]
+    gradients = {name: gradient for name, gradient in found if gradient is not None and fakes.owns(gradient)}
     graph.rename(loss, "loss")
     for name, gradient in reversed(gradients.items()):  # two leaves may share a gradient: it is named after the first
         graph.rename(gradient, f"grad.{name}")

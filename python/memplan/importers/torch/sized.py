@@ -10,10 +10,11 @@ from torch import fx
 
 from ...errors import SourceError
 from . import kernels
+from .double import Double
 from .fake import Fakes, depends_on_data, map_tensors, tensors_in
 from .known import Known
 from .late_sizes import LateSizes, advice
-from .module import eager, import_module, run_nodes, unchanged, weights_of, with_weights
+from .module import eager, import_module, run_nodes, weights_of
 from .recorder import GraphRecorder
 from .trace import ModulePaths, OpTrace
 
@@ -80,14 +81,14 @@ def _asked(
     known = None if isinstance(module, fx.GraphModule) else Known()
     if known is not None:
         known.begin(fakes)
-    paths = ModulePaths(module)
-
-    def run() -> Any:
-        return run_nodes(module, args, kwargs, paths) if isinstance(module, fx.GraphModule) else module(*args, **kwargs)
-
+    double = Double(module, weights, state)
+    traced = double.module
     try:
-        with fakes.running(), torch.set_grad_enabled(train), unchanged(module), eager(), _Asking(fakes, known, late):
-            with_weights(module, weights, run)
+        with fakes.running(), torch.set_grad_enabled(train), double.sharing(), eager(), _Asking(fakes, known, late):
+            if isinstance(traced, fx.GraphModule):
+                run_nodes(traced, args, kwargs, ModulePaths(traced))
+            else:
+                traced(*args, **kwargs)
     except Exception:  # it fails when it is traced too, which says why
         return False
     return True

@@ -30,6 +30,10 @@ from .relations import offers_of
 from .workspaces import inside_of, room_of
 
 
+class ReachedOtherwise(Exception):
+    """Code has a weight of the network that it got from elsewhere, as from a global variable, and trains it."""
+
+
 class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every operator that runs under it, below autograd, in the order in which eager torch runs them.
 
@@ -59,6 +63,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known = known
         self._late = late
         self._expected: Expecting | None = None  # what runs the newest operator, if its size depends on data
+        self._apart: list[tuple[Tensor, Tensor | None]] = []  # what came from outside, and the gradients that it had
         self._drawn: MutableMapping[Tensor, str] = WeakTensorKeyDictionary()  # tensors of drawn numbers alone -> op
 
     def __torch_dispatch__(
@@ -84,6 +89,16 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         return self._known.after(func, (args, kwargs or {}), result, mutated(func, arguments, named))
 
+    @contextmanager
+    def gradients_apart(self) -> Iterator[None]:
+        """Put the gradients of what comes from outside back afterwards: those that they get are stand-ins."""
+        try:
+            yield
+        finally:
+            for tensor, gradient in reversed(self._apart):
+                tensor.grad = gradient
+            self._apart.clear()
+
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         self._expected = None
         try:
@@ -104,6 +119,11 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._known is not None and value not in self._known:
                 self._known.met(value)
             fake = self._fakes(value, "a tensor that the model holds")
+            if value.requires_grad and value.is_leaf and torch.is_grad_enabled():
+                if self._graph.knows(fake):
+                    raise ReachedOtherwise("a weight of the network is reached otherwise than through the network")
+                self._apart.append((value, value.grad))
+                value.grad = None
             self._graph.constant(fake, value)
             self.constants.append(fake)
             return fake
