@@ -77,7 +77,7 @@ def finding_line(changed: Callable[[], bool], found: list[str]) -> Iterator[None
     """Find the line of a model after which something has changed: `found` gets it, if there is one."""
 
     def before(frame: FrameType, event: str, arg: Any) -> Any:
-        if not _is_own(frame.f_code.co_filename):
+        if not _is_of_model(frame.f_code.co_filename):
             return None
         last = frame.f_lineno
 
@@ -99,7 +99,7 @@ def finding_line(changed: Callable[[], bool], found: list[str]) -> Iterator[None
 
 
 @cache
-def _is_own(file: str) -> bool:
+def _is_of_model(file: str) -> bool:
     return _of_user(file)
 
 

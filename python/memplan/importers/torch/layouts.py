@@ -40,6 +40,8 @@ _NORMS = {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_l
 def as_kernels_lay(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
     """The result of an operator on fake tensors, its first tensor with the strides that the kernel gives it."""
     first = result[0] if isinstance(result, (tuple, list)) and result else result
+    if any(map(_is_symbolic, flat_tensors([args, kwargs, result]))):  # sizes that only torch may ask for
+        return result
     if not isinstance(first, Tensor) or first.device.type != "cpu" or _plain(func, args, first):
         return result
     ask = _asking(func)
@@ -53,6 +55,10 @@ def as_kernels_lay(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], re
 def _plain(func: Any, args: Sequence[Any], result: Tensor) -> bool:
     """Whether all lie in the order of their axes, so that there is but one way."""
     return all(map(_in_order, (*flat_tensors(args), result)))
+
+
+def _is_symbolic(tensor: Tensor) -> bool:
+    return any(isinstance(size, torch.SymInt) for size in (*tensor.shape, *tensor.stride()))
 
 
 def _in_order(tensor: Tensor) -> bool:
