@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from . import ctc
-from .layouts import as_kernels_lay
+from .layouts import as_kernels_lie
 
 # Operators of which torch remembers too little, when it has run them with fake tensors once: those that copy the whole
 # storage of their first argument, not only what the result shows, and one that returns a tensor twice. And too much:
@@ -30,7 +30,7 @@ _REMEMBERED_IN_PART = {
 
 def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What an operator returns for fake tensors, which lie as what the kernel returns."""
-    return as_kernels_lay(func, args, kwargs, _run(func, args, kwargs))
+    return as_kernels_lie(func, args, kwargs, _run(func, args, kwargs))
 
 
 def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -1,184 +1,215 @@
-"""Strides that the kernels of the CPU give, where fake kernels give others.
+"""How results of kernels lie in memory, where torch's fake kernels say something else.
 
-torch computes what fake tensors become in Python, and there strides of axes of size 1 are of no account. For the
-kernels they are: they tell the layout that a convolution chooses, and the order in which a dropout draws. So they are
-found as the kernels find them.
+Strides tell the layout that a convolution chooses, and the order in which a dropout draws; those of axes of size 1 too.
+
+Kernels that go element by element let a result lie as most of what they are given does, and others decide in their own
+ways. Many fake kernels are written in Python, and decide otherwise if a tensor is transposed, expanded, or has an axis
+of size 1 with an unusual stride. Sums over the result are then added up in another order. So the kernel itself is run
+on a few zeros whose axes lie in the same order, and says how its results lie.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache, lru_cache
+from math import prod
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .effects import flat_tensors
-from .relations import is_dense
+_SMALL = 8  # sizes up to this one stay what they are
+_MOST = 1 << 20  # elements of a tensor of zeros
 
-_aten = torch.ops.aten
-_VIEWS = {_aten.view.default, _aten._unsafe_view.default}
-_IN_ORDER = {
-    *(_aten.masked_fill.Scalar, _aten.masked_fill.Tensor),
-    *(_aten.native_layer_norm.default, _aten._softmax.default, _aten._log_softmax.default),
+# Operators besides those that torch calls pointwise
+_MORE = """
+elu_backward leaky_relu_backward hardswish_backward hardtanh_backward hardsigmoid_backward mish_backward
+softplus_backward softshrink_backward hardshrink_backward log_sigmoid_forward log_sigmoid_backward glu glu_backward
+_prelu_kernel _prelu_kernel_backward floor_divide
+mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward
+binary_cross_entropy binary_cross_entropy_backward
+_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data
+native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_no_training
+_batch_norm_with_update _batch_norm_no_update batch_norm_backward
+reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward reflection_pad3d
+reflection_pad3d_backward replication_pad1d replication_pad1d_backward replication_pad2d replication_pad2d_backward
+replication_pad3d replication_pad3d_backward channel_shuffle max_unpool2d max_unpool3d
+clone empty_like flip masked_fill native_layer_norm
+"""
+_VIEWS = {torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default}  # whose strides all devices compute alike
+_RESIZES = {
+    torch.ops.aten.upsample_bilinear2d.default,
+    torch.ops.aten.upsample_bicubic2d.default,
+    torch.ops.aten.upsample_nearest2d.default,
 }
-_LIKE = {
-    _aten.empty_like.default,
-    _aten.flip.default,
-    _aten.hardtanh.default,
-    _aten.deg2rad.default,
-    _aten.rad2deg.default,
-}
-_AS_FAKE = {_aten.clone.default, _aten.ldexp.Tensor, _aten.mvlgamma.default, _aten.pow.Scalar}
-_AS_SUGGESTED = {"upsample_bilinear2d", "upsample_bicubic2d", "upsample_nearest2d"}
-_NORMS = {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"}
+_ASKED = {f"aten::{name}" for name in _MORE.split()}
+
+Form = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]  # of a tensor: sizes, strides, dtype
+_NUMBERS = (int, float, complex, bool, str, type(None), torch.dtype)
 
 
-def as_kernels_lay(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
-    """The result of an operator on fake tensors, its first tensor with the strides that the kernel gives it."""
-    first = result[0] if isinstance(result, (tuple, list)) and result else result
-    if any(map(_is_symbolic, flat_tensors([args, kwargs, result]))):  # sizes that only torch may ask for
+class _Lies(NamedTuple):
+    """How a result lies: with the strides of an argument, or dense, each axis outside of some others."""
+
+    strides: tuple[int, ...] | None
+    within: tuple[tuple[int, ...], ...]
+
+
+def as_kernels_lie(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Any:
+    """The result of a fake kernel, or one that lies as that of the kernel does, where it is known to."""
+    if func in _VIEWS:
+        return _viewed(func, args, result)
+    if func in _RESIZES:
+        return _as_suggested(args[0], result)
+    if not _is_asked(func):
         return result
-    if not isinstance(first, Tensor) or first.device.type != "cpu" or _plain(func, args, first):
+    leaves, nest = pytree.tree_flatten((list(args), dict(kwargs)))
+    if not _are_plain(leaves):
         return result
-    ask = _asking(func)
-    strides = None if ask is None else _asked(ask, args, kwargs, first)
-    if strides is None or strides == first.stride():
+    forms = tuple(_form(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves)
+    if all(form is None or _is_usual(form) for form in forms):
         return result
-    lies = _aten.as_strided.default(first, first.shape, strides, first.storage_offset())
-    return type(result)((lies, *result[1:])) if first is not result else lies
+    others = tuple(None if isinstance(leaf, Tensor) else (type(leaf), leaf) for leaf in leaves)
+    found = _of_zeros(func, forms, others, nest)
+    made, shape = pytree.tree_flatten(result)
+    if len(found) != len(made):
+        return result
+    return pytree.tree_unflatten([_laid(one, lies) for one, lies in zip(made, found, strict=True)], shape)
 
 
-def _plain(func: Any, args: Sequence[Any], result: Tensor) -> bool:
-    """Whether all lie in the order of their axes, so that there is but one way."""
-    return all(map(_in_order, (*flat_tensors(args), result)))
+def _viewed(func: Any, args: Sequence[Any], result: Any) -> Any:
+    if _is_symbolic(args[0]) or _is_symbolic(result):
+        return result
+    with _disable_current_modes():
+        lies = func(torch.empty_strided(args[0].shape, args[0].stride(), device="meta"), *args[1:]).stride()
+    if lies == result.stride():
+        return result
+    return torch.ops.aten.as_strided.default(result, result.shape, lies, result.storage_offset())
+
+
+def _as_suggested(image: Tensor, result: Any) -> Any:
+    """As an image of the layout that its input suggests."""
+    if _is_symbolic(image) or _is_symbolic(result) or image.device.type != "cpu":
+        return result
+    with _disable_current_modes():
+        lies = torch.empty(result.shape, device="meta", memory_format=suggest_memory_format(image)).stride()
+    return result if lies == result.stride() else result.new_empty_strided(result.shape, lies)
 
 
 def _is_symbolic(tensor: Tensor) -> bool:
+    """Whether sizes are those that only torch may ask for."""
     return any(isinstance(size, torch.SymInt) for size in (*tensor.shape, *tensor.stride()))
 
 
-def _in_order(tensor: Tensor) -> bool:
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
-        if stride != expected:
-            return False
-        expected *= max(size, 1)
-    return True
+@cache
+def _is_asked(func: Any) -> bool:
+    schema = func._schema
+    pure = not schema.is_mutable and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
+    asked = schema.name in _ASKED or torch.Tag.pointwise in func.tags
+    return pure and asked and schema.name.startswith("aten::") and torch.Tag.nondeterministic_seeded not in func.tags
 
 
-_Ask = Callable[[Sequence[Any], Mapping[str, Any], Tensor], Tensor | None]
+def _are_plain(leaves: Sequence[Any]) -> bool:
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    if any(_is_symbolic(tensor) or tensor.device.type != "cpu" for tensor in tensors):
+        return False
+    dense = all(t.layout == torch.strided and t.numel() > 0 and not t.is_conj() and not t.is_neg() for t in tensors)
+    return dense and all(isinstance(leaf, Tensor) or type(leaf) in _NUMBERS for leaf in leaves)
 
 
-@functools.cache
-def _asking(func: Any) -> _Ask | None:
-    """What tells the strides of an operator's result; None where fake kernels do."""
-    name = func._schema.name.partition("::")[2]
-    if func in _VIEWS:
-        return lambda args, kwargs, result: func(_meta(args[0]), *args[1:])
-    if func in _IN_ORDER:
-        return lambda args, kwargs, result: torch.empty(result.shape, device="meta")
-    if func in _LIKE:
-        return _like
-    if name in _AS_SUGGESTED:
-        return _as_suggested
-    if name in _NORMS:
-        return _as_norms
-    if torch.Tag.pointwise in func.tags and not func._schema.is_mutable and func not in _AS_FAKE:
-        return functools.partial(_pointwise, func._schema)
-    return None
+def _form(tensor: Tensor) -> Form:
+    return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
 
 
-def _asked(ask: _Ask, args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> tuple[int, ...] | None:
+def _is_usual(form: Form) -> bool:
+    """Whether a tensor is dense with its axes in order, in such a way that all kernels agree."""
+    shape, strides, _ = form
+    return strides == _dense(shape)
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@lru_cache(maxsize=4096)
+def _of_zeros(func: Any, forms: Sequence[Form | None], others: Sequence[Hashable], nest: Any) -> Sequence[_Lies | None]:
+    """How the results of a call lie, by what it makes of zeros; nothing if that is not known."""
+    sizes = _small_sizes(forms)
+    leaves, given = list[Any](), list[tuple[Any, Any, Form]]()
+    for form, other in zip(forms, others, strict=True):
+        small = None if form is None else _shrunk(form, sizes)
+        if form is None:
+            leaves.append(other[1])  # type: ignore[index]
+        elif small is None:
+            return ()
+        else:
+            given.append((*small, form))
+            with _disable_current_modes():
+                leaves.append(_zeros(*small, form[2]))
+    args, kwargs = pytree.tree_unflatten(leaves, nest)
     with _disable_current_modes(), torch.no_grad():
-        told = ask(args, kwargs, result)
-    return None if told is None or told.shape != result.shape else told.stride()
+        try:
+            made = func(*args, **kwargs)
+        except Exception:  # what it is told does not go with fewer elements
+            return ()
+        return [_found(one, given) for one in pytree.tree_leaves(made)]
 
 
-def _meta(tensor: Tensor) -> Tensor:
-    """A tensor without data that lies as another does."""
-    return torch.empty_strided(tensor.shape, tensor.stride(), device="meta")
+def _small_sizes(forms: Sequence[Form | None]) -> dict[int, int]:
+    """Small sizes for all sizes of a call, in the same order."""
+    found = sorted({size for form in forms if form is not None for size in form[0]})
+    large = [size for size in found if size > _SMALL]
+    return {size: size for size in found} | {size: _SMALL + 1 + rank for rank, size in enumerate(large)}
 
 
-def _like(args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> Tensor | None:
-    kept = kwargs.get("memory_format") in (None, torch.preserve_format)
-    return _meta(args[0]).clone() if kept else None
+def _shrunk(form: Form, sizes: Mapping[int, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Small sizes and strides, with axes in the same order, and with gaps if there are any; None if they overlap."""
+    shape, strides, _ = form
+    small = [0] * len(shape)
+    real, fake = 1, 1  # where the next axis lies if there is no gap
+    alike = {1: 1}
+    for stride, axis in sorted((stride, axis) for axis, stride in enumerate(strides) if shape[axis] > 1 and stride):
+        if stride < real:
+            return None
+        fake += stride > real
+        small[axis] = alike[stride] = fake
+        real, fake = stride * shape[axis], fake * sizes[shape[axis]]
+        alike[real] = fake
+    for axis, stride in enumerate(strides):
+        if shape[axis] == 1 and stride:
+            below = max((known for known in alike if known <= stride), default=0)
+            small[axis] = alike.get(below, 1) + (below < stride)
+    shrunk = tuple(sizes[size] for size in shape)
+    return (shrunk, tuple(small)) if prod(shrunk) <= _MOST else None
 
 
-def _as_suggested(args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> Tensor:
-    """As an image whose layout its input suggests, or in the order of its axes."""
-    return torch.empty(result.shape, device="meta", memory_format=suggest_memory_format(args[0]))
+def _zeros(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Tensor:
+    room = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    return torch.zeros(room, dtype=dtype, device="cpu").as_strided(shape, strides)
 
 
-def _as_norms(args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> Tensor:
-    alike = _contiguous_as([_meta(args[0])], result)
-    return _as_suggested(args, kwargs, result) if alike is None else alike
+def _found(made: Any, given: Sequence[tuple[Any, Any, Form]]) -> _Lies | None:
+    """How a result lies; None if there is more to it than the order of its axes."""
+    if not isinstance(made, Tensor):
+        return None
+    shape, strides = tuple(made.shape), made.stride()
+    for small, lies, form in given:
+        if (small, lies) == (shape, strides) and 0 not in strides:
+            return _Lies(form[1], ())
+    long = [axis for axis, size in enumerate(shape) if size > 1]
+    within = tuple(tuple(axis for axis in long if strides[axis] < stride) for stride in strides)
+    dense = all(prod(shape[axis] for axis in axes) == stride for axes, stride in zip(within, strides, strict=True))
+    return _Lies(None, within) if dense else None
 
 
-def _contiguous_as(operands: Sequence[Tensor], result: Tensor) -> Tensor | None:
-    """In the first layout in which all operands are contiguous."""
-    for layout in (torch.contiguous_format, torch.channels_last)[: 2 if result.dim() == 4 else 1]:
-        if all(operand.is_contiguous(memory_format=layout) for operand in operands):
-            return torch.empty(result.shape, device="meta", memory_format=layout)
-    return None
-
-
-def _pointwise(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> Tensor:
-    """As an iteration over all operands lays it, those among them that are numbers.
-
-    That is TensorIterator of torch: operands that are alike are gone through as they lie, others by the largest steps.
-    """
-    operands = [_meta(tensor) for tensor in flat_tensors([args, kwargs])]
-    if not _takes_number(schema, args) and all(operand.shape == result.shape for operand in operands):
-        alike = _contiguous_as(operands, result)
-        if alike is not None:
-            return alike
-        if len({operand.stride() for operand in operands}) == 1 and is_dense(operands[0]):
-            return operands[0]
-    order = _order(result.shape, [_steps(operand, result.shape) for operand in operands])
-    lies = torch.empty([result.shape[axis] for axis in reversed(order)], device="meta")
-    return lies.permute([len(order) - 1 - order.index(axis) for axis in range(len(order))])
-
-
-def _takes_number(schema: Any, args: Sequence[Any]) -> bool:
-    """Whether a number is an operand, as a tensor without axes."""
-    given = zip(schema.arguments, args, strict=False)
-    numbers = any(str(wanted.type) == "Tensor" and isinstance(value, (int, float, complex)) for wanted, value in given)
-    return numbers or schema.overload_name == "Scalar"
-
-
-def _steps(operand: Tensor, sizes: Sequence[int]) -> list[int]:
-    """The strides of an operand along all axes: 0 along those that it has not, or repeats."""
-    new = len(sizes) - operand.dim()
-    own = zip(operand.shape, operand.stride(), sizes[new:], strict=True)
-    return [0] * new + [0 if size == 1 != whole else stride for size, stride, whole in own]
-
-
-def _order(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
-    """Axes from the innermost to the outermost, sorted by the strides of the operands as TensorIterator does."""
-    order = list(reversed(range(len(sizes))))
-    for begin in range(1, len(order)):
-        place = begin
-        for before in reversed(range(begin)):
-            inner = _lies_outside(order[before], order[place], sizes, strides)
-            if inner > 0:
-                order[before], order[place] = order[place], order[before]
-                place = before
-            elif inner < 0:
-                break
-    return order
-
-
-def _lies_outside(axis: int, other: int, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> int:
-    """1 if an axis lies outside of another, -1 if inside; 0 if no operand tells."""
-    for steps in strides:
-        if 0 in (steps[axis], steps[other]):
-            continue
-        if steps[axis] != steps[other]:
-            return 1 if steps[axis] > steps[other] else -1
-        if sizes[axis] > sizes[other]:
-            return 1
-    return 0
+def _laid(tensor: Any, lies: _Lies | None) -> Any:
+    """A tensor, or one of its shape that lies so."""
+    if lies is None or not isinstance(tensor, Tensor):
+        return tensor
+    strides = lies.strides or tuple(prod(tensor.shape[axis] for axis in axes) for axes in lies.within)
+    if len(strides) != tensor.dim() or strides == tensor.stride():
+        return tensor
+    return tensor.new_empty_strided(tensor.shape, strides)

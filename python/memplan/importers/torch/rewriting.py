@@ -156,6 +156,6 @@ def _bytes(tensor: Tensor) -> _Bytes:
 def _meet(a: _Bytes, b: _Bytes) -> bool:
     """Whether two tensors of one storage share a byte; True also if that is hard to say."""
     try:
-        return bool(np.shares_memory(np.asarray(a), np.asarray(b), max_work=_WORK))
+        return bool(np.shares_memory(np.asarray(a), np.asarray(b), max_work=_WORK))  # type: ignore[arg-type]  # stubs of numpy know -1 and 0 alone
     except _TOO_HARD:
         return True
