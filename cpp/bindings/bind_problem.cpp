@@ -345,6 +345,8 @@ void bind_problem(py::module_& m) {
            "The same buffers, which lie together as these rows say instead of as they did.")
       .def("name", &name_at, py::arg("buffer"), "The buffer's name, or '#i' where buffers have none.")
       .def_property_readonly("load", &load, "The largest sum of bytes alive at one step: no plan peaks below it.")
+      .def_property_readonly("aligned_load", &aligned_load,
+                             "The load with the gaps that alignments leave at one step: no plan peaks below it.")
       .def("load_curve", &load_curve_arrays,
            "The load over time as a staircase: (step, bytes), two int64 arrays; bytes[k] are alive in\n"
            "[step[k], step[k + 1]), and the last entry is 0.")

@@ -544,6 +544,11 @@ class Problem:
         The same buffers, which lie together as these rows say instead of as they did.
         """
     @property
+    def aligned_load(self) -> int:
+        """
+        The load with the gaps that alignments leave at one step: no plan peaks below it.
+        """
+    @property
     def alignment(self) -> numpy.typing.NDArray[numpy.int64]: ...
     @property
     def branches(self) -> list[str] | None:

@@ -214,7 +214,7 @@ def test_a_relu_that_is_read_twice_may_be_written() -> None:
     for fusing in (attempts._WRITTEN, attempts._ALL_WRITTEN):
         module, before = make_fx(step)(x, w), times_loaded()
         with attempts._without_kernels():
-            compiling._planned(module, (x, w), Settings(serve=False), fusing)
+            compiling._planned(set(), module, (x, w), Settings(serve=False), fusing)
         [graph] = loaded_since(before)
         held.append(graph.figures["cpu"]["load"])
     assert held == [3 * x.nbytes, 2 * x.nbytes]

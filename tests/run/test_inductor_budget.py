@@ -284,7 +284,7 @@ def test_the_budget_is_an_option_and_part_of_the_keys_of_caches() -> None:
 
 
 def test_a_share_is_of_what_a_step_holds_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+    def planned(said: Any, graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
         target = patches["custom_partitioner_fn"]._budget if patches else 10_000
         for name in ("forward", "backward"):
             loaded(Loaded(name, {"cpu": {"planned": target}}, []).to_text())
@@ -334,7 +334,7 @@ def test_a_budget_is_for_all_bytes_of_a_step(monkeypatch: pytest.MonkeyPatch, te
     """4,400 bytes and more that 1,200 are beside, and 4,500 in an update, which no partition changes."""
     asked: list[tuple[int, int]] = []
 
-    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+    def planned(said: Any, graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
         by = patches.get("custom_partitioner_fn")
         asked.append((by._limit, by._kept) if by else (0, 0))
         loaded(Loaded("forward", {"cpu": {"planned": by._budget if by else 4400}}, []).to_text())

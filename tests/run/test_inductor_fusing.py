@@ -80,7 +80,7 @@ def test_ops_that_are_far_apart_are_not_fused(monkeypatch: pytest.MonkeyPatch) -
     def fused(first: tuple[int, int], second: tuple[int, int], settings: Settings) -> bool:
         orders = (first, second)
         one, other = (SimpleNamespace(min_order=low, max_order=high, get_nodes=list) for low, high in orders)
-        with compiling._planning(settings, Step()):
+        with compiling._planning(settings, Step(), set()):
             both = {Scheduler.can_fuse(None, one, other), Scheduler.can_fuse(None, other, one)}
         assert len(both) == 1
         return both.pop()
@@ -132,7 +132,7 @@ def test_loops_that_both_write_for_others_are_not_fused(reader: str, staying: in
     can_fuse = fusing.one_at_a_time(lambda *_: True, compiling._fuses_writers)
     with V.set_graph_handler(graph):
         assert can_fuse(None, one, other)
-        with compiling._planning(Settings(fuse_writers=False), Step()):
+        with compiling._planning(Settings(fuse_writers=False), Step(), set()):
             assert can_fuse(None, one, other) == can_fuse(None, other, one) == together
 
 
@@ -151,7 +151,7 @@ def test_what_is_larger_than_what_it_is_computed_of_is_not_kept(own: int, read: 
     keeps, box = fusing.unless_larger(lambda *_: True, compiling._fuse_within), SimpleNamespace(data=loops)
     with V.set_graph_handler(graph):
         assert keeps(box, 2)
-        with compiling._planning(Settings(fuse_within=16), Step()):
+        with compiling._planning(Settings(fuse_within=16), Step(), set()):
             assert keeps(box, 2) == kept
     assert not fusing.unless_larger(lambda *_: False, compiling._fuse_within)(box, 2)
 
@@ -194,7 +194,7 @@ def test_elementwise_ops_of_prims_are_fused() -> None:
     over = [step_load.written_over(node, inside) for node in nodes.values() if node.name.startswith("fma")]
     assert over == [[*step_load.storages(nodes["y_1"])]]
     with attempts._without_kernels():
-        compiling._planned(make_fx(compute)(x, y), (x, y), Settings(), {})
+        compiling._planned(set(), make_fx(compute)(x, y), (x, y), Settings(), {})
     [graph] = loaded_since(before)
     assert graph.figures["cpu"]["default"] == 2 * y.nbytes  # the factor and the product
 
@@ -262,5 +262,5 @@ def test_loops_are_functions_of_their_own() -> None:
     ready = fusing.alone(lambda _: False, compiling._fuse_within)
     assert not ready(None)
     for settings, alone in ((Settings(), False), (Settings(fuse_within=16), True)):
-        with compiling._planning(settings, Step()):
+        with compiling._planning(settings, Step(), set()):
             assert ready(None) == alone

@@ -80,7 +80,7 @@ def test_inductor_makes_no_copy_of_the_shape() -> None:
             keep_shapes(module.graph)
             module.recompile()
         with attempts._without_kernels():
-            compiling._planned(module, (x,), Settings(serve=False), {})
+            compiling._planned(set(), module, (x,), Settings(serve=False), {})
         [graph] = loaded_since(before)
         held.append(graph.figures["cpu"]["load"])
     assert held[1] <= held[0] - x.nbytes // 2

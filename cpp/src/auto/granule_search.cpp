@@ -72,7 +72,9 @@ void GranuleSearch::run(const Deadline& deadline) {
   if (is_enough() || deadline.passed()) return;
   const std::int64_t effort = effort_of(options_);
   const std::int64_t left = effort == kEndless ? kEndless : std::max<std::int64_t>(effort - work_, 0);
-  if (whole && problem_.conflicts() == nullptr && !problem_.has_shapes())
+  const bool is_plain = problem_.conflicts() == nullptr && !problem_.has_shapes();
+  // Upside down, an offset stays aligned only if any granule will do.
+  if (whole && is_plain && std::ranges::all_of(whole->alignment(), [](Bytes alignment) { return alignment == 1; }))
     return lower_tails(*whole, effort_for_little(left), deadline);
   PlanOptions rest = options_;
   rest.lower_bound = bound_;

@@ -28,14 +28,13 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanR
     peak = _core.peak_of(problem, offsets)
     if found.order is not None and found.order.bound > peak:
         raise SourceError(f"{path}: order_bound must be at most the peak of {peak} bytes, got {found.order.bound}")
-    load = problem.load
-    optimal = peak == load
+    lower_bound = problem.aligned_load
     plan = PlanRecord(
         problem,
         offsets,
         peak,
-        load,
-        optimal,
+        lower_bound,
+        peak == lower_bound,
         found.planner,
         found.winner,
         found.seconds,
