@@ -82,6 +82,7 @@ class FitSolver {
       FittedPlan plan = plan_of(one, lowest(one));
       if (!best || plan.found.plan.peak < best->found.plan.peak) best = std::move(plan);
     }
+    best->found.plan.interrupted |= stopped_.has_value();
     return std::move(*best);
   }
 
