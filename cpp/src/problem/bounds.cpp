@@ -1,7 +1,11 @@
 #include "memplan/bounds.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "base/sorting.hpp"
 #include "problem/granules.hpp"
@@ -39,23 +43,52 @@ class Alive {
   Bytes of_all_ = 0;
 };
 
-// In granules, what is in use at a step.
+// In granules, what is in use at a step. Parts of a buffer that touch count as one.
 class AliveInGranules {
  public:
   AliveInGranules(Bytes granule, std::span<const Part> parts) : alive_(granule), parts_(parts) {}
 
   void add(Index part, Bytes bytes) {
-    const auto& [buffer, begin, end, first, last] = parts_[at(part)];
-    if (bytes > 0)
-      alive_.add(begin, end);
-    else if (bytes < 0)
-      alive_.remove(begin, end);
+    if (bytes > 0) add(parts_[at(part)]);
+    if (bytes < 0) remove(parts_[at(part)]);
   }
   const InGranules& bytes() const { return alive_; }
 
  private:
+  using Runs = std::map<Bytes, Bytes>;  // where a run of bytes ends, by where it begins
+
+  void add(const Part& part) {
+    Runs& runs = runs_[part.buffer];
+    Bytes begin = part.begin, end = part.end;
+    auto next = runs.lower_bound(end);
+    if (next != runs.end() && next->first == end) {
+      alive_.remove(end, next->second);
+      end = next->second;
+      next = runs.erase(next);
+    }
+    if (next != runs.begin() && std::prev(next)->second == begin) {
+      begin = std::prev(next)->first;
+      alive_.remove(begin, part.begin);
+    }
+    runs[begin] = end;
+    alive_.add(begin, end);
+  }
+
+  void remove(const Part& part) {
+    Runs& runs = runs_[part.buffer];
+    const auto [begin, end] = *std::prev(runs.upper_bound(part.begin));
+    alive_.remove(begin, end);
+    runs.erase(begin);
+    for (const auto& [from, to] : {std::pair{begin, part.begin}, {part.end, end}}) {
+      if (from == to) continue;
+      runs[from] = to;
+      alive_.add(from, to);
+    }
+  }
+
   InGranules alive_;
   std::span<const Part> parts_;
+  std::unordered_map<Index, Runs> runs_;  // per buffer
 };
 
 // Calls visit(step, alive) for each step at which the load changes, ascending; what dies at a step leaves
