@@ -24,6 +24,7 @@ from oracles.poison import Case
 _aten: Any = torch.ops.aten
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool)
 LAYOUTS = ("as made", "contiguous", "transposed", "channels last", "broadcast", "batch of 1")
+LAYOUTS += ("channels last, contiguous", "contiguous, channels last")  # in turns
 NUMBER = "number"  # a number in place of the last tensor
 
 
@@ -39,13 +40,19 @@ def kinds_of(name: str) -> list[str]:
 
     Of a huber loss of two dtypes torch's own stand-in has another dtype than the result.
     """
-    single = "_backward" in name or name == "huber_loss"
+    single = "_backward" in name or "cross_entropy" in name or name in ("huber_loss", "_trilinear")
     return [_name(dtype) for dtype in DTYPES[:3]] if single else kinds()
 
 
 def layouts_of(name: str) -> tuple[str, ...]:
-    """Those that an operator takes: the kernel of a loss reads beyond what does not lie as it was made."""
-    return LAYOUTS[:1] if name == "_ctc_loss_backward" else LAYOUTS
+    """Those that an operator meets: kernels of two backward passes read beyond what does not lie as it was made.
+
+    Weights of layers that run as one op are shown once.
+    """
+    if name in ("_ctc_loss_backward", "_embedding_bag_backward"):
+        return LAYOUTS[:1]
+    single = name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+    return tuple(layout for layout in LAYOUTS if not (single and layout == "broadcast"))
 
 
 def operators() -> list[str]:
@@ -139,10 +146,43 @@ def _ctc_backward(chance: Random) -> Case:
     return Case(_aten._ctc_loss_backward.default, (signed(batch), x, targets, *lengths, losses, kept, 0))
 
 
+def _cross_entropy(name: str) -> Maker:
+    def make(chance: Random) -> Case:
+        shape = shape_of(chance, 2, 3)
+        x, y, weight = tensor(*shape), tensor(*shape), chance.choice([None, tensor(*shape)])
+        reduction = chance.randrange(3)
+        func = getattr(_aten, name).default
+        if name.endswith("logits"):
+            return Case(func, (signed(*shape), y, weight, chance.choice([None, tensor(*shape[1:])]), reduction))
+        if name.endswith("backward"):
+            gradient = signed(*shape) if reduction == 0 else signed()
+            return Case(func, (gradient, x, y, weight, reduction))
+        return Case(func, (x, y, weight, reduction))
+
+    return make
+
+
+def _trilinear(chance: Random) -> Case:
+    n, a, b, o = (chance.randint(2, 5) for _ in range(4))
+    return Case(_aten._trilinear.default, (signed(n, a), signed(o, a, b), signed(n, b), [1, 3], [0], [1, 2], [2, 3]))
+
+
+def _bag_backward(chance: Random) -> Case:
+    bags, each, mode = chance.randint(2, 4), chance.randint(2, 5), chance.randrange(2)
+    ids, begins = torch.randint(0, 9, (bags * each,)), torch.arange(0, bags * each, each)
+    kept = _aten._embedding_bag.default(signed(9, 4), ids, begins, False, mode, False, None, False, -1)
+    args = (signed(bags, 4), ids, begins, *kept[1:], 9, False, mode, False, None)
+    return Case(_aten._embedding_bag_backward.default, args)
+
+
+_ENDS = ("", "_backward", "_with_logits")
 _ROWS = "index_add index_copy index_fill index_reduce put scatter_reduce"
 _PLACES = "as_strided_scatter diagonal_scatter dropout fill masked_scatter native_dropout select_scatter slice_scatter"
 _OTHERS: Mapping[str, Maker] = {
     "_ctc_loss_backward": _ctc_backward,
+    "_trilinear": _trilinear,
+    "_embedding_bag_backward": _bag_backward,
+    **{f"binary_cross_entropy{end}": _cross_entropy(f"binary_cross_entropy{end}") for end in _ENDS},
     **{name: _scattered(name) for name in _ROWS.split()},
     **{name: _placed(name) for name in _PLACES.split()},
     **{name: _loss_backward(name) for name in ("mse_loss_backward", "smooth_l1_loss_backward")},
@@ -170,7 +210,8 @@ def varied(case: Case, kind: str, layout: str) -> Case:
             if number == len(at) - 1:
                 leaves[place] = True if name == "bool" else 2 if name == "int64" else 0.5
                 continue
-        leaves[place] = _laid_out(_in_dtype(leaves[place], getattr(torch, name)), layout)
+        ways = layout.split(", ")
+        leaves[place] = _laid_out(_in_dtype(leaves[place], getattr(torch, name)), ways[number % len(ways)])
     for place, leaf in enumerate(leaves):
         if leaf is torch.float64:
             leaves[place] = getattr(torch, names[0])

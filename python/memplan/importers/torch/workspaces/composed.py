@@ -68,6 +68,14 @@ def dropout_backward(call: Called) -> int:
     return max(mask, nbytes(made) + number(1.0, made.dtype))
 
 
+def gelu_backward(call: Called) -> int:
+    """oneDNN takes the gradient, and makes its result, as the input lies."""
+    x = call.given("self")
+    if x.dtype != torch.float32 or call["approximate"] != "none" or not x.is_contiguous():
+        return elementwise(call)
+    return contiguous(call.given("grad_output")) + contiguous(call.made)
+
+
 def is_infinite(call: Called) -> int:
     x = call.given("self")
     return nbytes(x) + number(1.0, x.dtype) if x.is_floating_point() else 0
@@ -110,6 +118,30 @@ def _added(call: Called) -> int:
     if call["reduction"] != _MEAN:
         return 0
     return 4 + max(4 * _elements(call), number(0, torch.float32)) if is_small(made) else number(0, made.dtype)
+
+
+def cross_entropy(call: Called) -> int:
+    """A sum or mean of the losses of all elements, which are in the storage of the result."""
+    if call["reduction"] not in (_SUM, _MEAN):
+        return 0
+    return call.made.dtype.itemsize + _added(call)
+
+
+def cross_entropy_backward(call: Called) -> int:
+    """A mean is divided by a number."""
+    return number(0, call.made.dtype) if call["reduction"] == _MEAN else 0
+
+
+def cross_entropy_of_logits(call: Called) -> int:
+    """The logarithms of sigmoids, and the loss of each element; before, weights of what is positive."""
+    made, each = call.made, _elements(call) * call.made.dtype.itemsize
+    weights = call.tensor("pos_weight")
+    held = each + each + contiguous(call.tensor("self"))
+    if weights is not None:
+        held = max(held, each + each + nbytes(weights) + number(1, made.dtype))
+    if call["reduction"] in (_SUM, _MEAN):
+        return max(held - nbytes(made), 2 * each + _added(call))
+    return held - each
 
 
 def kept_of(call: Called) -> int:

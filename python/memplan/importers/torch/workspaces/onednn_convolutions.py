@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .operands import nbytes
+from .operands import has_channels_last, nbytes
 
 _FIRST = 4  # channels of an image, which is not copied
 # Bytes of the lists of blocks that small products of matrices take, for each thread and for all
@@ -39,7 +39,7 @@ def forward_last(weight: Tensor, how: Sequence[Any]) -> int:
     if not _is_avx2() or _by_channel(weight, how):
         return blocks
     lists = _LISTS_STRIDED if how[3] else _LISTS
-    return (blocks if math.prod(weight.shape[2:]) > 1 else 0) + blocks + _lists(lists)
+    return _laid_last(weight) + blocks + _lists(lists)
 
 
 def backward(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any], asked: Sequence[bool]) -> int:
@@ -67,7 +67,7 @@ def backward_last(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any
     if not _is_avx2() or _by_channel(weight, how):
         return of_weight
     held = [0]
-    copy = own if math.prod(weight.shape[2:]) > 1 else 0
+    copy = _laid_last(weight)
     if asked[0]:
         lists = _LISTS_STRIDED if max(how[0]) > 1 and not how[3] else _LISTS
         held.append(copy + own + _lists(lists) - of_weight - of_bias)
@@ -90,6 +90,11 @@ def _of_input(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any]) -
     if _is_avx2() and not _by_channel(weight, how) and max(how[0]) > 1:
         return [nbytes(gradient) + blocks + nbytes(x) + _lists(_LISTS_STRIDED), 3 * nbytes(x)]
     return [_in_blocks(gradient) + blocks + into, into + nbytes(x)]
+
+
+def _laid_last(weight: Tensor) -> int:
+    """A copy, unless channels of the weight lie beside each other."""
+    return 0 if has_channels_last(weight) else nbytes(weight)
 
 
 def _by_columns(weight: Tensor, how: Sequence[Any]) -> bool:

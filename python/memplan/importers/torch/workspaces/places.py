@@ -51,6 +51,13 @@ def reduced_along_axis(call: Called) -> int:
     )
 
 
+def bag_backward(call: Called) -> int:
+    """Places of all that is in bags, sorted, and the bag of each if forward has not kept it."""
+    count = call.given("indices").numel()
+    bags = 0 if call.given("offset2bag").numel() else count + 1
+    return contiguous(call.given("grad")) + 8 * (bags + 3 * count)
+
+
 def _rows_added(call: Called, made: Tensor, source: Tensor) -> int:
     if made.dim() < 2:
         return 0

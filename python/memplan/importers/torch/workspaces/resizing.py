@@ -1,6 +1,8 @@
-"""Resizes of images: copies of operands and results, or where each row comes from and how much it weighs."""
+"""Pools and resizes of images: copies of operands and results, or where each row comes from and how much it weighs."""
 
 from __future__ import annotations
+
+from torch import Tensor
 
 from .called import Called
 from .operands import contiguous, has_channels_last, nbytes
@@ -25,3 +27,24 @@ def resized_backward(call: Called) -> int:
     if has_channels_last(gradient) and not gradient.is_contiguous():
         return 0 if has_channels_last(made) else nbytes(made)
     return contiguous(gradient)
+
+
+def pooled_backward(call: Called) -> int:
+    """Copies of what lies in another way than the gradient, or than its rows one after another."""
+    gradient, indices = call.given("grad_output"), call.tensor("indices")
+    last = _is_last(gradient) and (gradient.dim() == 5 or "2d" in call.name)
+    return _in_form(last, gradient) + _in_form(last, call.made) + (0 if indices is None else _in_form(last, indices))
+
+
+def largest_backward(call: Called) -> int:
+    """Copies of what lies in another way than the input."""
+    last = _is_last(call.given("self"))
+    return sum(_in_form(last, call.given(name)) for name in ("grad_output", "indices"))
+
+
+def _is_last(x: Tensor) -> bool:
+    return has_channels_last(x) and not x.is_contiguous()
+
+
+def _in_form(last: bool, x: Tensor) -> int:
+    return 0 if (has_channels_last(x) if last else x.is_contiguous()) else nbytes(x)

@@ -26,7 +26,11 @@ def _each(names: str, rule: Rule) -> dict[str, Rule]:
 
 _plain, _its, _volume = contiguous, in_its_format, in_its_format_3d
 
-KEPT = {"mse_loss", "smooth_l1_loss"}  # a storage is made for the loss of each element, and holds their sum
+KEPT = {
+    "mse_loss",
+    "smooth_l1_loss",
+    "binary_cross_entropy",
+}  # a storage is made for the loss of each element, and holds their sum
 LAYERS: Mapping[str, Rule] = {
     "_native_multi_head_attention": layers.attention_layer,
     "_transformer_encoder_layer_fwd": layers.encoder_layer,
@@ -35,6 +39,11 @@ RULES: Mapping[str, Rule] = {
     **LAYERS,
     "convolution": convolutions.convolution,
     "convolution_backward": convolutions.convolution_backward,
+    "binary_cross_entropy": composed.cross_entropy,
+    "binary_cross_entropy_backward": composed.cross_entropy_backward,
+    "binary_cross_entropy_with_logits": composed.cross_entropy_of_logits,
+    "_trilinear": products.trilinear,
+    "_embedding_bag_backward": places.bag_backward,
     "_ctc_loss_backward": composed.ctc_loss_backward,
     "native_batch_norm_backward": norms.batch_norm_backward,
     **{name: elementwise for name, rule in LOOPS.items() if rule is spread.elementwise},
@@ -44,11 +53,12 @@ RULES: Mapping[str, Rule] = {
     **_each("_softmax_backward_data _log_softmax_backward_data", _copies(_plain, "grad_output output")),
     **_each("_adaptive_avg_pool2d avg_pool2d max_pool2d_with_indices adaptive_max_pool2d", _copies(_its, "self")),
     **_each("avg_pool3d max_pool3d_with_indices", _copies(_volume, "self")),
-    **_each("_adaptive_avg_pool2d_backward avg_pool2d_backward", _copies(_its, "grad_output")),
+    **_each("_adaptive_avg_pool2d_backward avg_pool2d_backward", resizing.pooled_backward),
+    **_each("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", resizing.pooled_backward),
+    "gelu_backward": composed.gelu_backward,
+    "adaptive_max_pool2d_backward": resizing.largest_backward,
     **_each("avg_pool3d_backward", _copies(_volume, "grad_output")),
     **_each("_adaptive_avg_pool3d_backward adaptive_max_pool3d_backward", _copies(_plain, "grad_output")),
-    **_each("max_pool2d_with_indices_backward adaptive_max_pool2d_backward", _copies(_its, "grad_output indices")),
-    **_each("max_pool3d_with_indices_backward", _copies(_volume, "grad_output indices")),
     **_each("pixel_shuffle pixel_unshuffle", _copies(_its, "self")),
     **_each("reflection_pad1d replication_pad1d", _copies(_plain, "self")),
     **_each("reflection_pad2d replication_pad2d", _copies(_its, "self")),
