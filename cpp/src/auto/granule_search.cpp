@@ -20,6 +20,7 @@ namespace {
 
 constexpr Bytes kLittle = 1000;                        // what one byte in so many is: less than anyone would wait for
 constexpr std::int64_t kEffortForLittle = 20'000'000;  // a fraction of a second
+constexpr std::int64_t kShapesTakeLonger = 5;          // the same work of searches that serve shapes and conflicts
 constexpr std::int64_t kLeastNodes = 256, kNodesPerItem = 2;  // of the shortest run
 
 // Buffers of one granule, one after the other, that cover all sections in which `high` granules are in use; none if
@@ -84,7 +85,9 @@ void GranuleSearch::run(const Deadline& deadline) {
 // Where what is left to gain is little, and nobody said how much that may take.
 std::int64_t GranuleSearch::effort_for_little(std::int64_t effort) const {
   const bool is_little = (peak_ - bound_) <= bound_ / kLittle;
-  return is_little && !says_effort(options_) ? std::min(effort, kEffortForLittle) : effort;
+  if (!is_little || says_effort(options_)) return effort;
+  const bool is_plain = problem_.conflicts() == nullptr && !problem_.has_shapes();
+  return std::min(effort, is_plain ? kEffortForLittle : kEffortForLittle / kShapesTakeLonger);
 }
 
 void GranuleSearch::plan_whole(const Problem& whole, const Deadline& deadline) {

@@ -41,8 +41,8 @@ class GraphSolver {
     find_bound(overlapping ? *overlapping : first);
     if (options_.capacity && bound_ > *options_.capacity)
       throw infeasible(first.problem, *options_.capacity, bound_, {}, first);
-    consider(first, load(first.problem), !overlapping);
-    if (overlapping && (!best_ || may_go_on())) consider(*overlapping, load(overlapping->problem));
+    consider(first, !overlapping);
+    if (overlapping && (!best_ || may_go_on())) consider(*overlapping);
     if (several && !first.shared.empty()) try_sharing_less(load(first.problem));
     if (several && !one_choice_ && may_choose()) try_other_sharing(first.shared);
     if (!best_) attempt(first);
@@ -101,7 +101,7 @@ class GraphSolver {
       Buffers buffers = buffers_of(graph_, other);
       const Bytes needed = load(buffers.problem);
       const bool apart = !inplace && !zero_copy;
-      if (apart || needed < least) consider(std::move(buffers), needed);
+      if (apart || needed < least) consider(std::move(buffers));
       least = std::min(least, needed);
     }
   }
@@ -118,9 +118,9 @@ class GraphSolver {
         least = std::min(least, choice.load);
         break;
       }
-      const std::optional<Attempted> found = consider(buffers_of(graph_, storage_, choice.shared), choice.load);
-      least = std::min(least, found ? found->bound : choice.load);
-      if (found && found->bound < found->peak) ++open;
+      const Attempted found = consider(buffers_of(graph_, storage_, choice.shared));
+      least = std::min(least, found.bound);
+      if (found.peak && found.bound < *found.peak) ++open;
     }
     if (!choices.all || !has_all_overlaps_ || !best_ || !on_one_stream(graph_))
       return;  // on several, more may be safe than is tried
@@ -129,14 +129,16 @@ class GraphSolver {
     best_->plan.optimal = best_->plan.peak == bound_;
   }
 
-  struct Attempted {
-    Bytes bound, peak;  // of the one choice of sharing
+  struct Attempted {  // of one choice of sharing
+    Bytes bound;
+    std::optional<Bytes> peak = {};  // if it was planned
   };
 
   // Plans the graph with these tensors sharing bytes, unless what they need rules out that it helps.
-  std::optional<Attempted> consider(Buffers buffers, Bytes needed, bool has_all = true) {
+  Attempted consider(Buffers buffers, bool has_all = true) {
+    const Bytes needed = aligned_load(buffers.problem);
     const bool too_large = options_.capacity && needed > *options_.capacity;
-    if (too_large || (best_ && needed >= best_->plan.peak)) return std::nullopt;
+    if (too_large || (best_ && needed >= best_->plan.peak)) return {needed};
     return attempt(std::move(buffers), has_all);
   }
 
