@@ -295,7 +295,7 @@ def test_a_state_of_a_problem_has_the_columns_that_methods_carry() -> None:
     columns = [column for column in dir(memplan.Problem) if isinstance(getattr(memplan.Problem, column), property)]
     assert set(columns) == {
         *("size", "first", "last", "alignment", "names", "parts", "conflicts", "pins", "reserved", "together"),
-        *("branches", "load"),
+        *("branches", "load", "aligned_load"),
     }
 
 

@@ -175,7 +175,10 @@ def test_random_networks_in_random_pieces(seed: int) -> None:
 
 
 def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:
-    """The backward of batch norm guesses it by the stride from sample to sample, and is wrong if it is small."""
+    """The backward of batch norm guesses it by the stride from sample to sample, and is wrong if it is small.
+
+    So it is in eager torch, and in a run of the whole ops. Programs lay such a gradient in rows.
+    """
     seed = 5091  # a norm of samples, whose gradient comes in the other order, channels in pieces
     chance = random.Random(seed)
     assert chance.random() < 0.5  # as in benchmarks/pieces_check.py: it is trained
@@ -185,9 +188,12 @@ def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:
     whole = memplan.plan(loss, "first_fit", args=(x,), train=True, alignment=16)
     plan = in_random_pieces(whole, chance)
     assert plan is not None
-    expected, found = whole.run(x).gradients, plan.run(x, check=True).gradients
+    expected, found = whole.program(x)[1], plan.run(x, check=True).gradients
     for name in expected:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-9, atol=1e-9)
+    loss(x).backward()
+    in_eager = whole.run(x).gradients
+    assert all(torch.equal(one.grad, in_eager[name]) for name, one in loss.named_parameters())
 
 
 def test_a_plan_from_a_file_is_split_again(tmp_path: Path) -> None:

@@ -99,13 +99,14 @@ def dry_run(
     loss: Callable[[Any], Tensor] | None = None,
     watch: bool = False,
     going: Callable[[Optimizer], AbstractContextManager[Any]] | None = None,
-    around: AbstractContextManager[Any] | None = None,
+    around: Callable[[torch.nn.Module], AbstractContextManager[Any]] | None = None,
 ) -> DryRun:
     """Run a step on stand-ins: forward, with `train` backward, with an optimizer its update.
 
     What forward returns is held until the step ends, and gradients are. See `memplan.estimate` for the arguments.
     With `watch`, saves, calls and what ops touch are noted too. `going` is a context in which an optimizer updates as
-    gradients come; it needs an instance. `around` is a context in which forward and backward run.
+    gradients come; it needs an instance. `around` gives the context in which forward and
+    backward of the module that it gets run: of the module's double.
 
     SourceError if the step fails, or depends on data.
     """
@@ -141,7 +142,8 @@ def dry_run(
             if going is not None:
                 stand_ins = {id(real): weights[name] for name, real in state.items()}
                 updates = births.updating(_as_fake(optimizer, stand_ins, fakes, device), going)
-            with births, births.watching(traced, weights) if watch else nullcontext(), updates, around or nullcontext():
+            others = nullcontext() if around is None else around(traced)
+            with births, births.watching(traced, weights) if watch else nullcontext(), updates, others:
                 step()
         except SourceError:
             raise

@@ -59,7 +59,10 @@ class Step:
             raise TypeError(f"model must be a torch.nn.Module, got a {type(self.model).__qualname__}")
 
     def run(
-        self, watch: bool = False, updates: bool = False, around: AbstractContextManager[Any] | None = None
+        self,
+        watch: bool = False,
+        updates: bool = False,
+        around: Callable[[torch.nn.Module], AbstractContextManager[Any]] | None = None,
     ) -> DryRun:
         """The step without data; with `updates`, gradients are used as they come."""
         how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch, "around": around}
@@ -69,13 +72,14 @@ class Step:
 
     def forward(self, dropping: bool) -> DryRun:
         """Forward alone, without data: autograd is off, or it is `dropping` all that it is given."""
-        how = {"train": False, "watch": True, "around": _keeping(torch.empty(0)) if dropping else None}
+        keeping = _keeping(torch.empty(0))
+        how = {"train": False, "watch": True, "around": (lambda _: keeping) if dropping else None}
         return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
     def noted(self) -> Noted:
         """What the step runs: operators, and calls of modules."""
-        noted = Noted(self.model)
-        self.run(around=noted.noting())
+        noted = Noted()
+        self.run(around=noted.noting)
         return noted
 
 

@@ -48,11 +48,10 @@ class _Ran(NamedTuple):
 class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes what a forward runs while it is on: operators, and calls of the modules of a model."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[NotedCall] = []
         self.ops: list[_Ran] = []
-        self._names = {id(part): name for name, part in model.named_modules()}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -63,13 +62,14 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Meanwhile, what runs is noted."""
+    def noting(self, model: torch.nn.Module) -> Iterator[None]:
+        """Meanwhile, what a model runs is noted."""
+        names = {id(part): name for name, part in model.named_modules()}
         waiting: list[NotedCall] = []
 
         def begin(part: torch.nn.Module, given: Any) -> None:
-            if id(part) in self._names:
-                self.calls.append(NotedCall(self._names[id(part)], part, len(self.ops), given))
+            if id(part) in names:
+                self.calls.append(NotedCall(names[id(part)], part, len(self.ops), given))
                 waiting.append(self.calls[-1])
 
         def finish(part: torch.nn.Module, _: Any, result: Any) -> None:
