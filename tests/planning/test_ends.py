@@ -131,3 +131,24 @@ def test_what_ends_a_planner_that_does_not_search_may_be_an_error_of_a_handler()
 def test_compare_has_a_row_for_what_did_not_end() -> None:
     rows = memplan.compare(CROWDED, planners=["naive", "greedy_by_size"], time_limit=0.01).rows
     assert [row.error for row in rows] == ["", "TimeLimitError"]
+
+
+def test_what_is_pinned_is_in_the_way_of_a_plan_that_is_cut_short() -> None:
+    """Buffers are placed among pins, instead of above all of them, however short the time is."""
+    plan = memplan.plan(LAYERED, "first_fit")
+    pins = np.where(np.arange(len(LAYERED.size)) % 10 == 0, plan.offsets, -1)
+    pinned = memplan.plan(LAYERED.with_pins(pins), time_limit=1e-9)
+    pinned.verify()
+    assert pinned.peak < 2 * plan.peak < int(LAYERED.size.sum()) / 100
+    warm = memplan.plan(LAYERED.with_pins(pins), time_limit=1e-9, start=plan)
+    warm.verify()
+    assert warm.peak <= plan.peak
+
+
+def test_a_layout_that_is_pinned_as_a_whole_is_a_plan() -> None:
+    plan = memplan.plan(LAYERED, "first_fit")
+    begin = time.process_time()
+    pinned = memplan.plan(LAYERED.with_pins(plan.offsets))
+    assert pinned.optimal
+    assert np.array_equal(pinned.offsets, plan.offsets)
+    assert time.process_time() - begin < 5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,36 @@ def test_the_least_distance_is_that_of_the_loops(more: dict[str, Any], peak: int
     assert plan.order_bound <= peak
     assert (plan.overlaps != ()) == (peak < 2048)
     plan.verify()
+
+
+def rows(extent: int, columns: int, axis: int) -> dict[str, Any]:
+    """An op whose result may lie over what it reads, a row or a column later."""
+    tensors = [
+        {"name": name, "shape": [extent, columns], "dtype": "int8", "kind": kind}
+        for name, kind in (("x", "input"), ("y", "output"))
+    ]
+    size = (extent, columns)[axis]
+    loop = {"extent": size, "reads": {"x": [axis, 1, 1, 0]}, "writes": {"y": [axis, 1]}}
+    op = {"name": "op", "inputs": ["x"], "outputs": ["y"], "loops": [loop], "ordered": [0]}
+    return {"tensors": tensors, "ops": [op], "outputs": ["y"]}
+
+
+@pytest.mark.parametrize(
+    ("graph", "peak"),
+    [
+        (rows(200_000_000, 1, 0), 200_000_000 + 256),  # 256 rows together
+        (rows(4_000, 4_000, 1), 2 * 16_000_000 - 4_000 + 1),  # a column lies in all rows
+    ],
+)
+def test_long_loops_are_looked_at_in_time(graph: dict[str, Any], peak: int) -> None:
+    begin = time.process_time()
+    plan = memplan.plan(graph, place=EVERYWHERE, time_limit=0.5)
+    assert time.process_time() - begin < 5
+    assert plan.peak <= peak
+    y, x = (plan.offsets[plan.buffer_of(name)] for name in "yx")
+    wrong = replace(plan, offsets=plan.offsets + np.where(plan.offsets == y, (x - y) // 2, 0))
+    with pytest.raises(memplan.InvalidPlanError):
+        wrong.verify()
 
 
 def test_nothing_overlaps_if_it_is_forbidden() -> None:
@@ -110,7 +142,7 @@ def test_a_concatenation_with_one_part_in_place_and_one_overlapped(planner: str)
     plan = memplan.plan(graph, planner, place=EVERYWHERE)
     assert plan.peak == 17  # x begins on the last byte of c, which is not written before x has been read there
     assert plan.lower_bound <= 17
-    with pytest.raises(memplan.InvalidPlanError, match="has written there before"):
+    with pytest.raises(memplan.InvalidPlanError):
         memplan.verify(graph, {"c": 0, "a": 0, "x": 10}, place=EVERYWHERE)
 
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
 #include "placing/best_so_far.hpp"
-#include "placing/in_order.hpp"
 #include "planners/planners.hpp"
 #include "problem/fixed_bound.hpp"
 #include "problem/ground.hpp"
@@ -38,27 +38,25 @@ Bytes common_step(const Problem& problem) {
 class PinnedSearch {
  public:
   PinnedSearch(const Problem& problem, const PlanOptions& options,
-               const std::function<Placement(const Problem&, const PlanOptions&)>& planner, const Parameter& effort)
+               const std::function<Placement(const Problem&, const PlanOptions&)>& planner, const Parameter& effort,
+               const Deadline& deadline)
       : problem_(problem),
         options_(options),
         planner_(planner),
         effort_(effort),
-        deadline_(options),
+        deadline_(deadline),
         ground_(problem),
         step_(common_step(problem)),
         bound_(up(options.lower_bound > 0 ? options.lower_bound : std::max(load(problem), fixed_bound(problem)))) {}
 
-  Placement run() {
-    best_ = naive(problem_, options_);
-    best_.winner = "naive";
-    peak_ = peak_of(problem_, best_.offsets);
+  Placement run(std::vector<Bytes> first) {
+    if (!options_.warm.empty()) {
+      Placement start = warm_plan(problem_, options_, deadline_);
+      keep(start.winner, std::move(start.offsets));
+    }
+    keep("first_fit", std::move(first));
     in_time([&] {
-      if (!options_.warm.empty()) {
-        const Placement start = warm_plan(problem_, options_, deadline_);
-        keep(start.winner, start.offsets);
-      }
-      keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
-      keep("first_fit", place_in_order(problem_, by_birth(problem_), deadline_, lowest_fit).offsets);
+      if (peak_ > options_.enough(bound_)) keep("greedy_by_size", greedy_by_size_until(problem_, deadline_).offsets);
       improve();
     });
     best_.lower_bound = bound_;
@@ -116,7 +114,7 @@ class PinnedSearch {
   const PlanOptions& options_;
   const std::function<Placement(const Problem&, const PlanOptions&)>& planner_;
   const Parameter& effort_;
-  const Deadline deadline_;
+  const Deadline& deadline_;
   const Ground ground_;
   const Bytes step_;
   Bytes bound_;
@@ -129,7 +127,9 @@ class PinnedSearch {
 Placement around_pins(const Problem& problem, const PlanOptions& options,
                       const std::function<Placement(const Problem&, const PlanOptions&)>& planner,
                       const Parameter& effort) {
-  return PinnedSearch(problem, options, planner, effort).run();
+  const Deadline deadline(options);
+  std::vector<Bytes> first = first_plan(problem, deadline).offsets;  // before bounds, which take as long if it is large
+  return PinnedSearch(problem, options, planner, effort, deadline).run(std::move(first));
 }
 
 }  // namespace memplan

@@ -37,6 +37,13 @@ class Deadline {
     return std::max(1e-9, *seconds_ - seconds_since_start());
   }
 
+  // The same, but whoever ticks may do so much work first.
+  Deadline after(std::size_t work) const {
+    Deadline later = *this;
+    later.ticks_left_ = std::max(later.ticks_left_, work);
+    return later;
+  }
+
   bool passed() const {
     if (passed_ || (!seconds_ && stop_ == nullptr)) return passed_;
     const auto now = Clock::now();

@@ -1,7 +1,10 @@
 #include "checks/row_walk.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +14,13 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kMostIterations = 1 << 24;
+constexpr std::int64_t kMostIterations = 1 << 22;
+constexpr std::int64_t kMostRuns = 1 << 23;  // of bytes, in all iterations of an op
+
+// Iterations that are run together, so that there are at most so many: a power of two.
+std::int64_t together(std::int64_t iterations, std::int64_t most) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((iterations + most - 1) / most)));
+}
 
 // Bytes that have been written since the op began.
 class WrittenBytes {
@@ -72,6 +81,30 @@ RowRange rows_at(const WalkedRows::Level& level, const std::vector<RowRange>& it
                                : rows_written(*level.write, iteration[level.loop], level.rows);
 }
 
+// Whether an iteration touches rows, and all bytes from the first to the last of them.
+std::optional<ByteRun> hull(const WalkedRows& tensor, const std::vector<RowRange>& iteration) {
+  ByteRun run{tensor.begin, tensor.begin + tensor.element};
+  for (const WalkedRows::Level& level : tensor.levels) {
+    const RowRange rows = rows_at(level, iteration);
+    if (rows.empty()) return std::nullopt;
+    run.begin += rows.begin * level.row;
+    run.end += (rows.end - 1) * level.row;
+  }
+  return run;
+}
+
+// How many runs of bytes the rows are that an iteration touches.
+std::int64_t runs_of(const WalkedRows& tensor, const std::vector<RowRange>& iteration) {
+  std::int64_t runs = 1;
+  bool is_whole = true;
+  for (const WalkedRows::Level& level : tensor.levels) {
+    const std::int64_t rows = rows_at(level, iteration).size();
+    if (!is_whole) runs *= rows;
+    is_whole = is_whole && rows == level.rows;
+  }
+  return runs;
+}
+
 // Calls f with each run of bytes in the rows that an iteration touches.
 template <class F>
 void for_each_run(const WalkedRows& tensor, const std::vector<RowRange>& iteration, F&& f) {
@@ -115,6 +148,7 @@ class RowWalk {
   std::string run(std::int64_t group) {
     group_ = group;
     iteration_.assign(loops_, {});
+    has_hulls_ = runs() > kMostRuns;
     for (const WalkedRows& output : written_first_)
       for (const ByteRun& run : output.written) written_.add(run);
     step(0);
@@ -160,11 +194,30 @@ class RowWalk {
     return true;
   }
 
+  // Runs of bytes in all iterations, if each has as many as the first.
+  std::int64_t runs() {
+    std::int64_t iterations = 1, of_first = 0;
+    for (std::size_t l = 0; l < loops_; ++l) {
+      const std::int64_t size = l + 1 == loops_ ? group_ : 1;
+      iteration_[l] = {0, std::min(size, loop(l).extent)};
+      iterations *= (loop(l).extent + size - 1) / size;
+    }
+    for (const auto* tensors : {&read_, &written_in_turn_})
+      for (const WalkedRows& tensor : *tensors) of_first += runs_of(tensor, iteration_);
+    return of_first > kMaxBytes / iterations ? kMaxBytes : iterations * of_first;
+  }
+
+  template <class F>
+  void for_each_touched(const WalkedRows& tensor, F&& f) const {
+    if (!has_hulls_) return for_each_run(tensor, iteration_, f);
+    if (const std::optional<ByteRun> all = hull(tensor, iteration_)) f(*all);
+  }
+
   void step(std::size_t l) {
     if (l == loops_) {
       read();
       for (const WalkedRows& output : written_in_turn_)
-        for_each_run(output, iteration_, [&](const ByteRun& run) { write(output, run); });
+        for_each_touched(output, [&](const ByteRun& run) { write(output, run); });
       if (!reads_first_) read();
       return;
     }
@@ -184,7 +237,7 @@ class RowWalk {
 
   void read() {
     for (std::size_t i = 0; i < read_.size() && wrong_.empty(); ++i)
-      for_each_run(read_[i], iteration_, [&](const ByteRun& run) {
+      for_each_touched(read_[i], [&](const ByteRun& run) {
         if (wrong_.empty() && written_.touches(run)) wrong_ = described(i, run);
       });
   }
@@ -205,6 +258,7 @@ class RowWalk {
   const bool reads_first_;
   std::vector<WalkedRows> read_, written_in_turn_, written_first_;
   std::int64_t group_ = 1;
+  bool has_hulls_ = false;           // all bytes from the first to the last that an iteration touches count as touched
   std::vector<RowRange> iteration_;  // per loop that is run
   WrittenBytes written_;
   std::string wrong_;
@@ -218,15 +272,14 @@ std::string walk_rows(const Graph& graph, const Op& op, const std::vector<Walked
     for (const WalkedTensor& walked : *positions)
       if (const Tensor& tensor = graph.tensor((*tensors)[walked.position]); !has_plain_rows(tensor))
         return "overlaps tensor " + quoted(tensor.name) + ", whose bytes are not those of its shape";
-  std::string wrong = RowWalk(graph, op, inputs, outputs, 1, false).run(1);
+  const std::int64_t outermost = op.loops[at(op.ordered[0])].extent;
+  std::string wrong = RowWalk(graph, op, inputs, outputs, 1, false).run(together(outermost, kMostIterations));
   if (wrong.empty() || (op.ordered.size() == 1 && !op.reads_first)) return wrong;
   std::int64_t count = 1;
   for (std::size_t l = 0; l < op.ordered.size(); ++l) {
     const std::int64_t extent = op.loops[at(op.ordered[l])].extent;
-    if (extent > kMostIterations / count) {
-      const std::int64_t group = (extent + kMostIterations / count - 1) / (kMostIterations / count);
-      return RowWalk(graph, op, inputs, outputs, l + 1, false).run(group);
-    }
+    if (extent > kMostIterations / count)
+      return RowWalk(graph, op, inputs, outputs, l + 1, false).run(together(extent, kMostIterations / count));
     count *= extent;
   }
   return RowWalk(graph, op, inputs, outputs, op.ordered.size(), op.reads_first).run(1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "memplan/bounds.hpp"
 #include "placing/in_order.hpp"
 #include "placing/simulation.hpp"
 
@@ -10,19 +11,29 @@ namespace memplan {
 
 namespace {
 
-// So many are placed whatever the deadline says, where no two conflict beyond their lifetimes: it takes as long as to
-// verify them, and what is not placed peaks far above.
+// What is not placed peaks far above. So where no two conflict beyond their lifetimes, some are placed whatever the
+// deadline says, and others may take so much work each: it takes about as long as to verify them.
 constexpr Index kAnyway = 200'000;
+constexpr std::size_t kWorkEach = 200;
 
 void place_by_birth(const Problem& problem, const Deadline& deadline, std::vector<Bytes>& offsets) {
   if (problem.conflicts() != nullptr) return place_in_order(problem, by_birth(problem), deadline, offsets, lowest_fit);
-  const Deadline never;
-  simulate(problem, problem.count() <= kAnyway ? never : deadline, offsets,
+  const Deadline later = deadline.after(at(problem.count()) * kWorkEach);
+  if (problem.has_pins() || !problem.reserved().empty())
+    return place_in_order(problem, by_birth(problem), later, offsets, lowest_fit);
+  simulate(problem, problem.count() <= kAnyway ? Deadline() : later, offsets,
            [](const FreeBlocks& blocks, Bytes size, Bytes alignment) { return blocks.lowest(size, alignment); });
 }
 
+// What is pinned has an offset; the others have none yet.
+std::vector<Bytes> pinned_offsets(const Problem& problem) {
+  std::vector<Bytes> offsets(problem.size().size(), kNowhere);
+  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i) offsets[at(i)] = problem.pin(i);
+  return offsets;
+}
+
 void put_the_rest_on_top(const Problem& problem, std::vector<Bytes>& offsets) {
-  Bytes top = 0;
+  Bytes top = end_of_fixed(problem);
   for (Index i = 0; i < problem.count(); ++i)
     if (offsets[at(i)] != kNowhere) top = std::max(top, offsets[at(i)] + problem.size(i));
   for (Index i = 0; i < problem.count(); ++i) {
@@ -49,8 +60,6 @@ void stay(const Problem& problem, std::span<const Bytes> warm, const Deadline& d
     placed.add(i, offset);
     offsets[at(i)] = offset;
   };
-  for (Index i = 0; problem.has_pins() && i < problem.count(); ++i)
-    if (problem.pin(i) != kNowhere) offsets[at(i)] = problem.pin(i);
   std::vector<Index> others;
   for (const Index i : as_before(problem, warm)) {
     if (problem.pin(i) != kNowhere) continue;
@@ -71,8 +80,7 @@ void stay(const Problem& problem, std::span<const Bytes> warm, const Deadline& d
 Placement warm_plan(const Problem& problem, const PlanOptions& options, const Deadline& deadline) {
   Placement stays, packed;
   stays.winner = packed.winner = "start";
-  stays.offsets.assign(problem.size().size(), kNowhere);
-  packed.offsets = stays.offsets;
+  packed.offsets = stays.offsets = pinned_offsets(problem);
   in_time([&] {
     stay(problem, options.warm, deadline, stays.offsets);
     place_in_order(problem, as_before(problem, options.warm), deadline, packed.offsets, lowest_fit);
@@ -83,7 +91,7 @@ Placement warm_plan(const Problem& problem, const PlanOptions& options, const De
 
 Placement first_plan(const Problem& problem, const Deadline& deadline) {
   Placement placement;
-  placement.offsets.assign(problem.size().size(), kNowhere);
+  placement.offsets = pinned_offsets(problem);
   in_time([&] { place_by_birth(problem, deadline, placement.offsets); });
   put_the_rest_on_top(problem, placement.offsets);
   return placement;

@@ -12,8 +12,9 @@
 namespace memplan {
 
 // A plan to keep until a search has one of its own: by birth, each buffer as low as it can be. That is the plan of
-// first_fit, unless buffers conflict beyond their lifetimes. Once the deadline passes, all other buffers go on top,
-// without reuse. A few buffers that conflict by lifetimes alone are placed whatever the deadline says.
+// first_fit, unless buffers conflict beyond their lifetimes; what is pinned or reserved is in the way from the start.
+// Once the deadline passes, all other buffers go on top, without reuse. Buffers that conflict by lifetimes alone are
+// placed if that takes little work for each, whatever the deadline says; a few always, if none is pinned.
 Placement first_plan(const Problem& problem, const Deadline& deadline);
 
 // The lower of two plans that begin from an earlier one, whose offsets are options.warm. In one, each buffer stays

@@ -1,6 +1,7 @@
 #include "storage/overlap.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace memplan {
@@ -58,7 +59,8 @@ Nest nest_of(const Op& op) {
     nest.loops.push_back(&loop);
   }
   if (count > kMostIterations) {
-    nest.group = (count + kMostIterations - 1) / kMostIterations;
+    const auto least = static_cast<std::uint64_t>((count + kMostIterations - 1) / kMostIterations);
+    nest.group = static_cast<std::int64_t>(std::bit_ceil(least));  // checks may take fewer together: a divisor
     nest.reads_first = false;
   }
   return nest;
