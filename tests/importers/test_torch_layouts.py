@@ -55,6 +55,20 @@ OTHERS: list[Callable[[Tensor], Any]] = [
     lambda x: F.dropout(x, 0.5) + x.sum((1, 2), keepdim=True).amax(0),
     lambda x: torch.cat([x, x], 1),
 ]
+IMAGES: list[Callable[[Tensor], Any]] = [
+    lambda x: F.group_norm(x, x.shape[1] // 2, x.new_ones(x.shape[1])),
+    lambda x: F.batch_norm(x, x.new_zeros(x.shape[1]), x.new_ones(x.shape[1])),
+    lambda x: F.layer_norm(x, x.shape[1:]),
+    lambda x: x.roll(1, 2) + x.tril() + x.renorm(2, 1, 1.0),
+    lambda x: x.sort(1)[0] + x.mean((2, 3), keepdim=True),
+    lambda x: x[:, torch.tensor([0, 0])],
+    lambda x: F.normalize(x, dim=1),
+    lambda x: F.binary_cross_entropy_with_logits(x, torch.zeros_like(x), reduction="none"),
+    lambda x: F.glu(x, 2),
+    lambda x: F.pad(x, (1, 2, 1, 2), mode="reflect") * 2,
+    lambda x: F.pad(x, (1, 2, 1, 2), mode="replicate") * 2,
+    lambda x: F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+]
 
 
 class Compared(TorchDispatchMode):
@@ -99,6 +113,29 @@ def test_strides_are_those_of_eager(functions: list[Callable[[Tensor], Any]]) ->
         for function in functions:
             with compared:
                 function(x)
+    assert compared.found == []
+
+
+def images(batch: int, size: int) -> list[Tensor]:
+    """Images in rows or channels last, of which one sample has the strides that kernels and views leave."""
+    shape = batch, 4, size, size
+    x = torch.randn(shape)
+    last = x.contiguous(memory_format=torch.channels_last)
+    found = [x, last, torch.randn(2 * batch, *shape[1:])[::2], torch.randn(batch, 8, size, size).to(last)[:, :4]]
+    if batch == 1:
+        found += [one.as_strided(shape, (other, *one.stride()[1:])) for one, other in ((x, 1), (last, 4))]
+    return found
+
+
+@pytest.mark.parametrize(("batch", "size"), [(1, 6), (2, 6), (1, 12)])
+def test_gradients_of_images_lie_as_those_of_eager(batch: int, size: int) -> None:
+    compared = Compared()
+    for x in images(batch, size):
+        for function in IMAGES:
+            y = x.detach().requires_grad_()
+            with compared:
+                z = function(y)
+                z.backward(torch.ones(z.shape))
     assert compared.found == []
 
 

@@ -37,18 +37,22 @@ _batch_norm_with_update _batch_norm_no_update batch_norm_backward
 reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward reflection_pad3d
 reflection_pad3d_backward replication_pad1d replication_pad1d_backward replication_pad2d replication_pad2d_backward
 replication_pad3d replication_pad3d_backward channel_shuffle max_unpool2d max_unpool3d
-clone empty_like flip masked_fill native_layer_norm
+clone empty_like zeros_like ones_like full_like flip roll rot90 tril triu sort renorm masked_fill index index_select
+mean linalg_vector_norm native_layer_norm native_layer_norm_backward binary_cross_entropy_with_logits
 """
 _VIEWS = {torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default}  # whose strides all devices compute alike
 _RESIZES = {
     torch.ops.aten.upsample_bilinear2d.default,
     torch.ops.aten.upsample_bicubic2d.default,
     torch.ops.aten.upsample_nearest2d.default,
+    torch.ops.aten._upsample_nearest_exact2d.default,
 }
+_GROUPS = {torch.ops.aten.native_group_norm.default: 0, torch.ops.aten.native_group_norm_backward.default: 1}
 _ASKED = {f"aten::{name}" for name in _MORE.split()}
 
 Form = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]  # of a tensor: sizes, strides, dtype
 _NUMBERS = (int, float, complex, bool, str, type(None), torch.dtype)
+_WHERE = (torch.memory_format, torch.layout, torch.device)
 
 
 class _Lies(NamedTuple):
@@ -64,17 +68,19 @@ def as_kernels_lie(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], re
         return _viewed(func, args, result)
     if func in _RESIZES:
         return _as_suggested(args[0], result)
+    if func in _GROUPS:  # which are told of sizes
+        return (_as_suggested(args[_GROUPS[func]], result[0]), *result[1:])
     if not _is_asked(func):
         return result
     leaves, nest = pytree.tree_flatten((list(args), dict(kwargs)))
-    if not _are_plain(leaves):
+    made, shape = pytree.tree_flatten(result)
+    if not _are_plain(leaves) or any(isinstance(one, Tensor) and _is_symbolic(one) for one in made):
         return result
     forms = tuple(_form(leaf) if isinstance(leaf, Tensor) else None for leaf in leaves)
     if all(form is None or _is_usual(form) for form in forms):
         return result
     others = tuple(None if isinstance(leaf, Tensor) else (type(leaf), leaf) for leaf in leaves)
     found = _of_zeros(func, forms, others, nest)
-    made, shape = pytree.tree_flatten(result)
     if len(found) != len(made):
         return result
     return pytree.tree_unflatten([_laid(one, lies) for one, lies in zip(made, found, strict=True)], shape)
@@ -92,7 +98,7 @@ def _viewed(func: Any, args: Sequence[Any], result: Any) -> Any:
 
 def _as_suggested(image: Tensor, result: Any) -> Any:
     """As an image of the layout that its input suggests."""
-    if _is_symbolic(image) or _is_symbolic(result) or image.device.type != "cpu":
+    if result is None or _is_symbolic(image) or _is_symbolic(result) or image.device.type != "cpu":
         return result
     with _disable_current_modes():
         lies = torch.empty(result.shape, device="meta", memory_format=suggest_memory_format(image)).stride()
@@ -116,8 +122,9 @@ def _are_plain(leaves: Sequence[Any]) -> bool:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     if any(_is_symbolic(tensor) or tensor.device.type != "cpu" for tensor in tensors):
         return False
-    dense = all(t.layout == torch.strided and t.numel() > 0 and not t.is_conj() and not t.is_neg() for t in tensors)
-    return dense and all(isinstance(leaf, Tensor) or type(leaf) in _NUMBERS for leaf in leaves)
+    dense = all(t.layout == torch.strided and not t.is_conj() and not t.is_neg() for t in tensors)
+    some = all(t.numel() > 0 or t.dim() == 1 for t in tensors)  # statistics that a norm does not need are empty
+    return dense and some and all(isinstance(leaf, (Tensor, *_WHERE)) or type(leaf) in _NUMBERS for leaf in leaves)
 
 
 def _form(tensor: Tensor) -> Form:
@@ -136,15 +143,28 @@ def _dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _of_zeros(func: Any, forms: Sequence[Form | None], others: Sequence[Hashable], nest: Any) -> Sequence[_Lies | None]:
-    """How the results of a call lie, by what it makes of zeros; nothing if that is not known."""
-    sizes = _small_sizes(forms)
+    """How the results of a call lie, by what it makes of zeros; nothing if that is not known.
+
+    Where what it is told does not go with small sizes, as the widths of a padding, they are what they are.
+    """
+    as_they_are = {size: size for form in forms if form is not None for size in form[0]}
+    for sizes in (_small_sizes(forms), as_they_are):
+        found = _of_sizes(func, forms, others, nest, sizes)
+        if found is not None:
+            return found
+    return ()
+
+
+def _of_sizes(
+    func: Any, forms: Sequence[Form | None], others: Sequence[Hashable], nest: Any, sizes: Mapping[int, int]
+) -> Sequence[_Lies | None] | None:
     leaves, given = list[Any](), list[tuple[Any, Any, Form]]()
     for form, other in zip(forms, others, strict=True):
         small = None if form is None else _shrunk(form, sizes)
         if form is None:
             leaves.append(other[1])  # type: ignore[index]
         elif small is None:
-            return ()
+            return None
         else:
             given.append((*small, form))
             with _disable_current_modes():
@@ -153,8 +173,8 @@ def _of_zeros(func: Any, forms: Sequence[Form | None], others: Sequence[Hashable
     with _disable_current_modes(), torch.no_grad():
         try:
             made = func(*args, **kwargs)
-        except Exception:  # what it is told does not go with fewer elements
-            return ()
+        except Exception:  # what it is told does not go with these sizes
+            return None
         return [_found(one, given) for one in pytree.tree_leaves(made)]
 
 
