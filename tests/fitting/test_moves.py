@@ -38,3 +38,31 @@ def test_more_freedom_costs_no_more() -> None:
         _core.fit_graph(graph, *facts, sharing, capacity, transfer=transfer, work=10**8) for transfer in (None, 2.0)
     )
     assert moves.added_cost <= without.added_cost
+
+
+def test_what_is_placed_is_free_once_what_it_is_part_of_has_moved_out() -> None:
+    """The part that lies in its whole is not moved itself: its bytes are free as soon as only the whole is read."""
+    graph = {
+        "tensors": [
+            {"name": name, "bytes": size, "kind": "input" if name == "x" else "intermediate"}
+            for name, size in {"x": 20, "a": 12, "whole": 32, "large": 100, "small": 4, "end": 4}.items()
+        ],
+        "ops": [
+            {"name": "first", "inputs": ["x"], "outputs": ["a"]},
+            {
+                "name": "join",
+                "inputs": ["a", "x"],
+                "outputs": ["whole"],
+                "concat": [{"output": "whole", "input": "a"}, {"output": "whole", "input": "x", "offset": 12}],
+            },
+            {"name": "make", "inputs": [], "outputs": ["large"]},
+            {"name": "reduce", "inputs": ["large"], "outputs": ["small"]},
+            {"name": "last", "inputs": ["whole", "small"], "outputs": ["end"]},
+        ],
+        "outputs": ["end"],
+    }
+    place = ("input", "intermediate", "output", "workspace")
+    assert memplan.plan(graph, place=place).peak == 136
+    least = memplan.fit(graph, "least", allow=("offload",), place=place)
+    assert least.peak == least.fitting.load_bound == 104
+    assert memplan.fit(graph, 104, allow=("offload",), place=place).peak == 104

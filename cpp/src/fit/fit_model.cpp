@@ -113,6 +113,38 @@ void add_reruns(FitModel& model, const Graph& graph, const std::vector<OpFacts>&
   }
 }
 
+// The op no longer uses the item: it reads other bytes in its place.
+void forget_use(ContentsModel& contents, Index item, Index op) {
+  std::erase(contents.items[at(item)].users, op);
+  std::erase(contents.uses[at(op)], item);
+  std::erase(contents.over_items[at(op)], item);
+  for (Over& over : contents.overs[at(op)]) std::erase(over.items, item);
+}
+
+// What is there from the beginning and lies in another tensor, too, as a part does that is joined without a copy, is not
+// moved. But once the other tensor is, ops that read that one do not need it.
+template <class Final>
+void free_what_is_moved_elsewhere(FitModel& model, const Graph& graph, const StorageFlow& flow, Final&& final_of) {
+  for (Index i = 0; i < static_cast<Index>(model.contents.items.size()); ++i) {
+    const Content& item = model.contents.items[at(i)];
+    if (model.may_leave(i) || item.kept || item.roots.size() < 2) continue;
+    const auto is_free_of = [&](Index op, Index t) {
+      const Index root = flow.root[at(t)];
+      if (std::find(item.roots.begin(), item.roots.end(), root) == item.roots.end()) return true;
+      return final_of(root) != kNone && final_of(root) < op;
+    };
+    const std::vector<Index> users = item.users;
+    for (const Index k : users) {
+      const Op& op = graph.op(k);
+      const auto is_free = [&](Index t) { return is_free_of(k, t); };
+      if (std::all_of(op.inputs.begin(), op.inputs.end(), is_free) &&
+          std::all_of(op.outputs.begin(), op.outputs.end(), is_free))
+        forget_use(model.contents, i, k);
+    }
+    model.uses[at(i)] = item.users;
+  }
+}
+
 // Tensors that are moved. With `parts`, each item on its own, from when one of the tensors is final in which it lies.
 void add_fetches(FitModel& model, const Graph& graph, const StorageFlow& flow, const Ways& ways) {
   std::vector<Index> maker(graph.tensors().size(), kNone);
@@ -130,6 +162,7 @@ void add_fetches(FitModel& model, const Graph& graph, const StorageFlow& flow, c
     model.units.push_back(std::move(unit));
   };
   const auto final_of = [&](Index root) { return final_after(graph, flow, root, maker[at(root)]); };
+  if (ways.parts) free_what_is_moved_elsewhere(model, graph, flow, final_of);
   std::vector<std::vector<Index>> items_of(graph.tensors().size());
   for (Index i = 0; i < static_cast<Index>(model.contents.items.size()); ++i) {
     const Content& item = model.contents.items[at(i)];
