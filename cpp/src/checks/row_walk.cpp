@@ -81,7 +81,7 @@ RowRange rows_at(const WalkedRows::Level& level, const std::vector<RowRange>& it
                                : rows_written(*level.write, iteration[level.loop], level.rows);
 }
 
-// Whether an iteration touches rows, and all bytes from the first to the last of them.
+// All bytes from the first to the last that an iteration touches; none if it touches no row.
 std::optional<ByteRun> hull(const WalkedRows& tensor, const std::vector<RowRange>& iteration) {
   ByteRun run{tensor.begin, tensor.begin + tensor.element};
   for (const WalkedRows::Level& level : tensor.levels) {

@@ -27,8 +27,8 @@ struct WalkedTensor {
 // First, whole iterations of the outermost loop are run, as if what each reads and writes lived together. Where that
 // goes wrong, all loops are run. Of more than four million iterations, the inner ones are run together, and where that
 // goes wrong, the answer is what it says. Where iterations touch more than eight million runs of bytes in all, each
-// touches all bytes from its first to its last. So what goes wrong may be said of a sound plan of so large an op, and
-// never the other way. O(iterations x runs of bytes that one reads and writes), a second at most.
+// counts as touching all bytes from its first to its last. So a sound plan of so large an op may be refused; a wrong one
+// is never let through. O(iterations x runs of bytes that one reads and writes), within these limits.
 std::string walk_rows(const Graph& graph, const Op& op, const std::vector<WalkedTensor>& inputs,
                       const std::vector<WalkedTensor>& outputs);
 

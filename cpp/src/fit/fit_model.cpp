@@ -121,8 +121,8 @@ void forget_use(ContentsModel& contents, Index item, Index op) {
   for (Over& over : contents.overs[at(op)]) std::erase(over.items, item);
 }
 
-// What is there from the beginning and lies in another tensor, too, as a part does that is joined without a copy, is not
-// moved. But once the other tensor is, ops that read that one do not need it.
+// An input that is placed is not moved. It may lie in another tensor too, as a part that is joined without a copy does.
+// Once that tensor has moved out, ops that read it no longer need the input.
 template <class Final>
 void free_what_is_moved_elsewhere(FitModel& model, const Graph& graph, const StorageFlow& flow, Final&& final_of) {
   for (Index i = 0; i < static_cast<Index>(model.contents.items.size()); ++i) {

@@ -11,8 +11,8 @@ namespace memplan {
 
 namespace {
 
-// What is not placed peaks far above. So where no two conflict beyond their lifetimes, some are placed whatever the
-// deadline says, and others may take so much work each: it takes about as long as to verify them.
+// A plan in which most buffers are on top peaks far above. So where no two conflict beyond their lifetimes, so many are
+// placed whatever the deadline says. More of them, and those among pins, get so much work each first.
 constexpr Index kAnyway = 200'000;
 constexpr std::size_t kWorkEach = 200;
 
