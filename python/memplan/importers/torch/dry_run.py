@@ -250,7 +250,7 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
             place = self._place.get(id(tensor.untyped_storage()))
             save = None if place is None else Save(place, len(found.ops))
             found.saves += [] if save is None else [save]
-            return tensor, save, rewriting.keep(len(found.ops), tensor)
+            return tensor, save, rewriting.pack(len(found.ops), tensor)
 
         def unpack(packed: tuple[Tensor, Save | None, Kept]) -> Tensor:
             tensor, save, kept = packed

@@ -8,6 +8,7 @@ write to one, the backward pass reads what is there then. A copy, or what is com
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,6 +63,14 @@ class Kept(NamedTuple):
     bytes: _Bytes
 
 
+class _Packed(NamedTuple):
+    """A tensor, the version of it that autograd has kept, and since which op."""
+
+    tensor: weakref.ref[Tensor]
+    version: int
+    op: int
+
+
 class Rewriting:
     """Notes reads and writes, op by op, and what autograd keeps.
 
@@ -79,6 +88,8 @@ class Rewriting:
         self._writes: dict[int, list[Write]] = defaultdict(list)
         self._reads: dict[int, list[Kept]] = defaultdict(list)
         self._kept: list[tuple[Kept, Write]] = []  # what was written to before it was read
+        self._packed: dict[int, _Packed] = {}  # by the tensor: what autograd kept first of it, at its last version
+        self._kept_anew: list[tuple[Kept, Write]] = []  # what was kept before as well, with other bytes and one version
 
     def ran(self, op: int, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Note an op, and the tensors that it is given."""
@@ -95,6 +106,17 @@ class Rewriting:
         """What autograd keeps before an op."""
         return Kept(op, self._number(tensor), _bytes(tensor))
 
+    def pack(self, op: int, tensor: Tensor) -> Kept:
+        """autograd keeps a tensor."""
+        kept = self.keep(op, tensor)
+        root = base_of(tensor)
+        before = self._packed.get(id(root))
+        if before is None or before.tensor() is not root or before.version != root._version:
+            self._packed[id(root)] = _Packed(weakref.ref(root), root._version, op)
+        elif (written := self._between(kept._replace(op=before.op), op)) is not None:
+            self._kept_anew.append((kept, written))
+        return kept
+
     def read(self, op: int, kept: Kept) -> None:
         """autograd reads what it has kept."""
         found = self._between(kept, op)
@@ -104,19 +126,16 @@ class Rewriting:
     def look_back(self, found: DryRun, backward: int) -> None:
         """Note which modules may not give up what they keep; the backward pass has begun at the op `backward`."""
         for call in found.calls:
-            kept = self._kept_by(call.first, call.last)
-            if kept is not None:
-                found.rewritten.setdefault(call.module, kept)
+            kept = _kept_by(call, self._kept)
+            moved = kept or _kept_by(call, self._kept_anew)  # elsewhere, it is one copy with what was kept before
+            if moved is not None:
+                found.rewritten.setdefault(call.module, moved)
             reads = [save.read for save in found.saves if call.first <= save.op <= call.last and save.read >= 0]
             again = kept or self._read_by(call, min(reads, default=-1), found.first)
             if again is not None:
                 found.not_again.setdefault(call.module, again)
         early = (write for _, write in self._kept if write.op >= backward and write.storage < 0)
         found.too_early = next(early, None)
-
-    def _kept_by(self, first: int, last: int) -> Write | None:
-        """A write to what autograd has kept of the ops [first, last), before it was read; None for none."""
-        return next((write for kept, write in self._kept if first <= kept.op <= last), None)
 
     def _read_by(self, call: Call, back: int, born: Sequence[int]) -> Write | None:
         """A write that lets a call find something else at the op `back` than it found; None for none.
@@ -141,11 +160,21 @@ class Rewriting:
         return next((w for w in writes if kept.op <= w.op < end and _meet(w.bytes, kept.bytes)), None)
 
 
+def _kept_by(call: Call, written: Iterable[tuple[Kept, Write]]) -> Write | None:
+    """A write to what autograd has kept of a call; None for none."""
+    return next((write for kept, write in written if call.first <= kept.op <= call.last), None)
+
+
 def statistics_of_norms(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> Iterator[Tensor]:
     """Running statistics among the weights of a module: a forward that runs again changes copies."""
     for name, part in module.named_modules():
         if isinstance(part, _NormBase):
             yield from (weights[key] for key, _ in part.named_buffers(name, recurse=False))
+
+
+def base_of(tensor: Tensor) -> Tensor:
+    """What a tensor is a view of, with the versions that it has; or itself."""
+    return tensor._base if tensor._is_view() else tensor  # type: ignore[return-value]
 
 
 def _bytes(tensor: Tensor) -> _Bytes:

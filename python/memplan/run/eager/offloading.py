@@ -26,6 +26,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
 from ...importers.torch.geometry import span
+from ...importers.torch.rewriting import base_of
 from .choosing import Way
 from .wrapping import Wrapped, replaced_forward
 
@@ -147,7 +148,7 @@ class Store:
 
     def out(self, tensor: Tensor) -> _Bytes:
         """The bytes of a tensor elsewhere; once for all views of one tensor, as long as nobody writes to it."""
-        root: Any = tensor._base if tensor._is_view() else tensor
+        root = base_of(tensor)
         begin, end = span(tensor)
         with self._lock:
             known = self._out.get(id(root))
