@@ -171,7 +171,8 @@ def test_where_nothing_is_found_rows_count_as_one_loop(found: bool) -> None:
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     what = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
     assert what == ("others" if found else "rows")
-    assert asked[: KINDS + 2] == [*[False] * (KINDS + 1), not found]
+    kinds = KINDS if found else len({fusion for _, fusion in attempts._KINDS})  # fused otherwise, it is found no more
+    assert asked[: kinds + 2] == [*[False] * (kinds + 1), not found]
 
 
 def test_where_much_room_is_left_more_is_saved() -> None:
@@ -227,12 +228,34 @@ def test_higher_targets_are_tried_where_nothing_fits_the_budget_before_fusing() 
         target = patches["custom_partitioner_fn"]._budget if patches else 1000
         asked.append(target)
         if target < 600:
-            raise memplan.InfeasibleError("tensors need more before they are fused")
+            raise memplan.InfeasibleError("tensors need more before they are fused", capacity=target, peak=600)
         loaded(Loaded("forward", {"cpu": {"planned": target // 2 if patches else 1000}}, []).to_text())
         return target
 
     graph = torch.fx.symbolic_trace(torch.nn.Identity())
     found = attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 400))
-    assert asked[:3] == [1000, 400, 400]
-    assert found == asked[-1]
-    assert 600 <= found <= 800
+    assert asked == [1000, 400, 400, 400, 400, 600, 800, 800]  # no kind; what is found; with less that runs again
+    assert found == 800
+
+
+def test_a_smaller_budget_finds_no_more_than_a_larger_one() -> None:
+    """The second kind is fused well, and the first one is not; where neither fits the budget, both say their least."""
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> Any:
+        by = patches.get("custom_partitioner_fn")
+        if by is None:
+            holds = 1000
+        elif by._budget < 700:
+            raise memplan.InfeasibleError("tensors need more", capacity=by._budget, peak=700)
+        else:
+            written = {key: value for key, value in patches.items() if key in attempts._WRITTEN}
+            holds = by._budget + (200 if attempts._KINDS.index((written, by.fusion)) == 0 else 50)
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+        return holds
+
+    graph, settings = torch.fx.symbolic_trace(torch.nn.Identity()), settings_of({}, {}, set())[0]
+    assert attempts.within(planned, graph, (), settings, {}, Budget("", 800)) == 800
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        attempts.within(planned, graph, (), settings, {}, Budget("", 400))
+    assert caught.value.peak == 750
+    assert attempts.within(planned, graph, (), settings, {}, Budget("", 750)) == 750

@@ -107,6 +107,7 @@ class _Partitions:
         It goes on with what is close at first, else with what holds least.
         """
         known: Known = {}
+        least: dict[Fusion, int] = {}  # a target for which something is found, before it is fused
 
         def partitioned(target: int, fusing: Fusing, fusion: Fusion) -> Tried | None:
             partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
@@ -116,19 +117,25 @@ class _Partitions:
             except InfeasibleError as error:
                 if error.proven:
                     raise
+                found_for = -(-target * error.peak // error.capacity) if error.peak and error.capacity else usual
+                least[fusion] = min(least.get(fusion, usual), found_for)
                 return None
 
         begun: list[_Way] = []
         for kind in (*_KINDS, _IF_NONE):
-            if kind == _IF_NONE and not any(way.nothing for way in begun):
+            if kind == _IF_NONE and not least:
                 continue
-            first = partitioned(limit, *kind)
+            nothing = kind[1] in least  # was found for the limit; how it would be fused is not asked before that
+            first = None if nothing else partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
                 return first
             begun.append(_Way(partitioned, kind, first, usual, limit))
             if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
                 return found
         found = min(begun, key=lambda way: way.over).best(thorough=True)
+        for way, (_, fusion) in zip(begun, _KINDS, strict=False):
+            if found is None and fusion in least:  # fused, it may be within the limit, and the error says the least
+                found = way.above(least[fusion])
         if found is None:
             raise self._infeasible(limit)
         return found
@@ -163,18 +170,24 @@ class _Way:
         usual: int,
         limit: int,
     ) -> None:
-        self.nothing = first is None
         self.over = (first.holds if first else usual) - limit
         self._usual, self._limit = usual, limit
         self._search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)
         self._between: tuple[int, int] | None = None  # where `Search.down` has ended
 
+    def above(self, least: int) -> Tried | None:
+        """What is within the limit; it gave nothing, and gives something for the target `least`, or more."""
+        found = self._search.at(least)
+        if found and 0 < self._limit // _ROOM < self._limit - found.holds:
+            self._search.between(least, self._usual, _FOR_ROOM)
+        return self._search.best
+
     def best(self, *, thorough: bool = False) -> Tried | None:
         """What is within the limit; ``thorough``: also by targets between those that give too much and too little."""
         search, limit = self._search, self._limit
         low, high = self._between = self._between or search.down(_TARGETS)
-        if search.best is None and thorough:
-            search.between(low, high if search.least else self._usual, _HALVINGS)
+        if search.best is None and search.least and thorough:
+            search.between(low, high, _HALVINGS)
         elif search.best is not None and limit - search.best.holds > limit // _ROOM:
             search.between(low, high, _FOR_ROOM)
         return search.best

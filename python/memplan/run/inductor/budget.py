@@ -36,6 +36,7 @@ from .step_load import SCALES, USUAL, Fusion, held
 log = logging.getLogger("memplan.run")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
+_FOR_LEAST = 8  # of them, where the least is what the error says
 _FEWER = (16, 8, 4)  # pieces, where ops may run again
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 _BY_TORCH = partitioners.choose_saved_values_set
@@ -252,7 +253,8 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
 
     search = Search(attempt, budget)
     low, high = search.down(_TARGETS)
-    search.between(low, high if search.best or search.least else usual, _HALVINGS)
+    found = search.best or search.least
+    search.between(low, high if found else usual, _HALVINGS if found else _FOR_LEAST)
     if search.best is not None:
         return search.best.found
     least = min(usual, search.least.holds if search.least else usual)

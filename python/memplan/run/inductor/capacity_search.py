@@ -43,7 +43,7 @@ class Search(Generic[Found]):
         slight = max(self._budget // _SLIGHT, 1)
         low, high, step = self._budget, self._budget, slight
         for _ in range(steps):
-            tried = self._tried(low)
+            tried = self.at(low)
             if tried is None or tried.holds <= self._budget:
                 break
             low, high = max(low - max(tried.holds - self._budget, step), 0), low
@@ -57,10 +57,11 @@ class Search(Generic[Found]):
             if high - low <= slight or (self.best and self._budget - self.best.holds <= slight):
                 break
             middle = (low + high) // 2
-            tried = self._tried(middle)
+            tried = self.at(middle)
             low, high = (low, middle) if tried and tried.holds > self._budget else (middle, high)
 
-    def _tried(self, target: int) -> Attempt[Found] | None:
+    def at(self, target: int) -> Attempt[Found] | None:
+        """What comes of a target."""
         tried = self._attempt(target)
         if tried is None:
             return None
