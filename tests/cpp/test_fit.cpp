@@ -11,6 +11,7 @@
 #include "check.hpp"
 #include "fit/anneal.hpp"
 #include "fit/exact.hpp"
+#include "fit/fitter.hpp"
 #include "fit/live_schedule.hpp"
 #include "fit/moments.hpp"
 #include "fit/prices.hpp"
@@ -180,10 +181,20 @@ void test_the_plan_gets_part_of_the_time() {
   CHECK(left > 0.05);
 }
 
+// A small graph is not searched for minutes, unless it is said how long.
+void test_a_time_limit_lifts_the_limit_of_work() {
+  const Graph graph{{{{"in", 8, TensorKind::input}, {"t", 8}}, {{"f", "F", {"in"}, {"t"}}}, {"t"}, {}}};
+  FitOptions options;
+  CHECK(work_for(graph, options) < options.work);
+  options.time_limit = 600;
+  CHECK(work_for(graph, options) == options.work);
+}
+
 }  // namespace
 
 int main() {
   test_facts();
+  test_a_time_limit_lifts_the_limit_of_work();
   test_the_plan_gets_part_of_the_time();
   std::mt19937_64 generator(1);
   Chance chance(1);

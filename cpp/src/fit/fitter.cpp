@@ -288,6 +288,7 @@ StorageOptions with_copies(StorageOptions storage) {
 
 std::int64_t work_for(const Graph& graph, const FitOptions& options) {
   constexpr std::int64_t kMostPerOp = 10'000'000;
+  if (options.time_limit) return options.work;
   return std::min(options.work, kMostPerOp * std::max<std::int64_t>(graph.op_count(), 1));
 }
 

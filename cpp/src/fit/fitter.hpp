@@ -15,7 +15,7 @@ StorageOptions with_copies(StorageOptions storage);
 
 Bytes load_in(const Graph& graph, const StorageOptions& storage);
 
-// The work of the options, or as much as a small graph needs.
+// The work of the options; without a time limit, no more than a small graph needs.
 std::int64_t work_for(const Graph& graph, const FitOptions& options);
 
 class Fitter {
