@@ -73,21 +73,21 @@ void GranuleSearch::run(const Deadline& deadline) {
   if (is_enough() || deadline.passed()) return;
   const std::int64_t effort = effort_of(options_);
   const std::int64_t left = effort == kEndless ? kEndless : std::max<std::int64_t>(effort - work_, 0);
-  const bool is_plain = problem_.conflicts() == nullptr && !problem_.has_shapes();
   // Upside down, an offset stays aligned only if any granule will do.
-  if (whole && is_plain && std::ranges::all_of(whole->alignment(), [](Bytes alignment) { return alignment == 1; }))
+  if (whole && is_plain() && std::ranges::all_of(whole->alignment(), [](Bytes alignment) { return alignment == 1; }))
     return lower_tails(*whole, effort_for_little(left), deadline);
   PlanOptions rest = options_;
   rest.lower_bound = bound_;
   PortfolioSearch(problem_, rest, best_, make_, whole ? effort_for_little(left) : left).run(deadline);
 }
 
+bool GranuleSearch::is_plain() const { return problem_.conflicts() == nullptr && !problem_.has_shapes(); }
+
 // Where what is left to gain is little, and nobody said how much that may take.
 std::int64_t GranuleSearch::effort_for_little(std::int64_t effort) const {
   const bool is_little = (peak_ - bound_) <= bound_ / kLittle;
   if (!is_little || says_effort(options_)) return effort;
-  const bool is_plain = problem_.conflicts() == nullptr && !problem_.has_shapes();
-  return std::min(effort, is_plain ? kEffortForLittle : kEffortForLittle / kShapesTakeLonger);
+  return std::min(effort, is_plain() ? kEffortForLittle : kEffortForLittle / kShapesTakeLonger);
 }
 
 void GranuleSearch::plan_whole(const Problem& whole, const Deadline& deadline) {
@@ -97,15 +97,20 @@ void GranuleSearch::plan_whole(const Problem& whole, const Deadline& deadline) {
     for (std::size_t i = 0; i < placement.offsets.size(); ++i) placement.offsets[i] = best_.offsets[i] / granule_;
     placement.winner = best_.winner;
   }
-  PortfolioSearch search(whole, options, placement, make_, effort_for_little(effort_of(options_)));
-  in_time([&] { search.run(deadline); });
-  offer_whole(placement.offsets, placement.winner);
+  const auto searched = [&](std::int64_t effort) {
+    PortfolioSearch search(whole, options, placement, make_, effort);
+    in_time([&] { search.run(deadline); });
+    offer_whole(placement.offsets, placement.winner);
+    work_ += search.work();
+  };
+  const std::int64_t effort = effort_of(options_);
+  if (!is_plain() && !says_effort(options_)) searched(std::min(effort, kEffortForLittle / kShapesTakeLonger));
+  if (const std::int64_t most = effort_for_little(effort); work_ < most && !is_enough()) searched(most - work_);
   if (!problem_.has_shapes()) {
     Bytes most = 0;  // tail
     for (Index i = 0; i < problem_.count(); ++i) most = std::max(most, tail(i));
     raise_bound(placement.lower_bound * granule_ - most);
   }
-  work_ += search.work();
 }
 
 // What is asked of a plan of whole granules.

@@ -41,6 +41,7 @@ class GranuleSearch {
 
  private:
   bool is_enough() const { return peak_ <= options_.enough(bound_); }
+  bool is_plain() const;  // without shapes and conflicts
   std::int64_t effort_for_little(std::int64_t effort) const;
   void plan_whole(const Problem& whole, const Deadline& deadline);
   PlanOptions in_whole() const;
