@@ -51,6 +51,9 @@ _RESIZES = {  # their overloads first make the place of a sum as large as what i
     _aten.smooth_l1_loss.default,
     _aten.soft_margin_loss.default,
 }
+_ONLY_CONTIGUOUS = {  # whose overloads are wrong for other inputs, as torch 2.13 has them: even the sums are
+    _aten.native_batch_norm.default,
+}
 _COPIES = {_aten.clone.default, _aten._to_copy.default, *LIFTS}  # their first argument, in the layout of the output
 
 
@@ -117,6 +120,8 @@ def _operator(
     straight = not meets or _over_itself(call, func, memory)
     if torch.Tag.pointwise not in func.tags and any(map(_has_gaps, call.outputs)):
         straight = False  # some kernels write as if there were none
+    if func in _ONLY_CONTIGUOUS and not _is_contiguous(args[0]):
+        straight = False
     if func in _WRITERS and straight:
         return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers))
     if out is not None and straight:
@@ -279,6 +284,11 @@ def _in_arena(call: CallRecord, memory: Memory) -> tuple[Tensor, ...]:
 def _has_gaps(view: View) -> bool:
     """Whether other bytes lie between those of a tensor."""
     return view.end - view.begin > math.prod(view.sizes) * view.dtype.itemsize
+
+
+def _is_contiguous(tensor: Tensor) -> bool:
+    formats = [torch.contiguous_format] + [torch.channels_last] * (tensor.dim() == 4)
+    return any(tensor.is_contiguous(memory_format=one) for one in formats)
 
 
 def _take(place: Tensor, value: Tensor, function: Any) -> None:
