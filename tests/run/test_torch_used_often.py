@@ -59,3 +59,16 @@ def test_batch_norm_of_a_transposed_tensor(shape: tuple[int, ...]) -> None:
             return self.norm(x.sigmoid().transpose(1, 2)).square().sum()
 
     check(Net(), torch.randn(shape))
+
+
+class Quotient(nn.Module):
+    def forward(self, x: Tensor, divisor: Tensor) -> Tensor:
+        return ((x * 2) / divisor) * 1.5
+
+
+def test_complex_numbers_are_not_rounded_in_place() -> None:
+    """Over its dividend, a quotient is rounded otherwise."""
+    draws = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        args = [torch.randn(shape, dtype=torch.complex64, generator=draws) for shape in ((37,), ())]
+        assert torch.equal(memplan.plan(Quotient(), args=args).run(*args).outputs, Quotient()(*args))

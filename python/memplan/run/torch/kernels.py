@@ -111,13 +111,14 @@ def _operator(
     if func in _COPIES and call.inputs and _same_bytes(memory, call.inputs[0], call.outputs[0]):
         return None
     meets = any(_overlap(memory, view, output) for output in call.outputs for view in call.inputs)
+    in_place = not any(output.is_complex() for output in outputs)  # complex numbers are rounded otherwise in place
     if func in _COPIES and not meets:
         source = args[0]
         return Instruction(lambda: outputs[0].copy_(source))
     if func in JOINS and meets and memory.span(call.outputs[0]) is not None:
         return _join(call, func, memory)
     out = None if call.writes or not all(call.fresh) else out_overload(func, outputs[0].device.type)
-    straight = not meets or _over_itself(call, func, memory)
+    straight = not meets or (in_place and _over_itself(call, func, memory))
     if torch.Tag.pointwise not in func.tags and any(map(_has_gaps, call.outputs)):
         straight = False  # some kernels write as if there were none
     if func in _ONLY_CONTIGUOUS and not _is_contiguous(args[0]):
@@ -131,7 +132,7 @@ def _operator(
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
             return Instruction(_calling(out, args, given, numbers))
-    over = _inplace_overload(func) if meets and _is_over_its_first(call, memory) else None
+    over = _inplace_overload(func) if meets and in_place and _is_over_its_first(call, memory) else None
     if over is not None:
         return Instruction(_calling(over, args, kwargs, numbers))
     run = _copying(_calling(func, args, kwargs, numbers), call, memory, flat_tensors)
