@@ -95,6 +95,6 @@ def nothing_compiled() -> Iterator[None]:
     import memplan
 
     torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
+    memplan.torch.clear_compiled_plans()
     yield
     torch._dynamo.reset()

@@ -4,9 +4,11 @@
 together never overlap; every plan is verified before it is returned.
 """
 
+from types import ModuleType as _ModuleType
+
+from . import frontend as _frontend
 from . import generate as generate
 from . import options as options
-from . import run as run
 from ._core import Graph, Op, OrderProgress, Problem, Tensor, __version__
 from .api import capture, fit, order_bound, plan, read_plan, refute, reorder
 from .comparing.comparison import Comparison, compare
@@ -36,10 +38,7 @@ from .fitting.largest import largest
 from .fitting.pareto import pareto
 from .importers import Network
 from .importers.csv import read_problem
-from .importers.snapshot import Snapshot, read_snapshot
 from .importers.tape import Tape, read_tape
-from .importers.tflite.micro import Kernel, kernels
-from .inductor.capture import InductorCapture, capture_inductor
 from .inplace_ops import INPLACE_OPS
 from .methods.planning import plan_many
 from .methods.result import MethodsPlan
@@ -59,8 +58,6 @@ from .proofs.order_bound import OrderBound
 from .proofs.order_checker import OrderBoundError
 from .proofs.proven import Proven
 from .proofs.refutation import Refutation
-from .run.eager.recording import record
-from .run.inductor.compiled import compiled_plans
 from .verifying import verify
 
 __all__ = [
@@ -78,10 +75,8 @@ __all__ = [
     "Fragmentation",
     "Graph",
     "GraphError",
-    "InductorCapture",
     "InfeasibleError",
     "InvalidPlanError",
-    "Kernel",
     "Largest",
     "MethodsPlan",
     "MissingDependencyError",
@@ -115,7 +110,6 @@ __all__ = [
     "Reuse",
     "Sharing",
     "Slot",
-    "Snapshot",
     "SourceError",
     "Sweep",
     "Tape",
@@ -125,13 +119,10 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "capture",
-    "capture_inductor",
     "compare",
-    "compiled_plans",
     "estimate",
     "fit",
     "heaviest_clique",
-    "kernels",
     "largest",
     "obstruction",
     "order_bound",
@@ -145,9 +136,7 @@ __all__ = [
     "plot_plans",
     "read_plan",
     "read_problem",
-    "read_snapshot",
     "read_tape",
-    "record",
     "refute",
     "register",
     "reorder",
@@ -155,3 +144,15 @@ __all__ = [
     "verify",
     "write_page",
 ]
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """The package of a wing, such as `memplan.torch`."""
+    package = None if name.startswith("_") else _frontend.wing(name)
+    if package is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return package
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_frontend.names()])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .explaining.explanation import Explanation
     from .explaining.reuse import Reuse
     from .fitting.curve import Pareto
-    from .run.program import Run
+    from .running.program import Run
 
 
 class Plan(PlanRecord):
@@ -130,7 +130,7 @@ class Plan(PlanRecord):
 
         Returns
         -------
-        memplan.run.Run
+        memplan.running.Run
             The results of the network, or the loss and the gradients. With an optimizer, its step has changed weights
             and states.
 
@@ -142,7 +142,7 @@ class Plan(PlanRecord):
         InvalidPlanError
             A tensor would lie outside of its place, or begin where its elements may not.
         """
-        from .run.plans import run_plan
+        from .running.plans import run_plan
 
         given = {"source": source, "train": train, "dims": dims, "values": values, "inplace_ops": inplace_ops}
         given |= {"trust": trust, "optimizer": optimizer, "keep_gradients": keep_gradients}
@@ -166,7 +166,7 @@ class Plan(PlanRecord):
         UnsupportedError
             The network cannot be written in this form. The message says why.
         """
-        from .run.plans import program_of
+        from .running.plans import program_of
 
         return program_of(self).in_order(self)
 
@@ -176,7 +176,7 @@ class Plan(PlanRecord):
 
         The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
         """
-        from .run.plans import program_of
+        from .running.plans import program_of
 
         return getattr(program_of(self), "optimizer", None)
 
@@ -301,7 +301,7 @@ class Plan(PlanRecord):
         UnsupportedError
             Ops run in pieces, and the plan has other changes too.
         """
-        from .run.plans import write_onnx
+        from .running.plans import write_onnx
 
         write_onnx(self, path, source, {"dims": dims, "values": values, "inplace_ops": inplace_ops})
 
@@ -364,7 +364,7 @@ class Plan(PlanRecord):
             The plan has other ops, or in an order in which they cannot run, or a tensor begins where its elements may
             not.
         """
-        from .run.tflite import write_tflite
+        from .tflite.writing import write_tflite
 
         write_tflite(self, path, model, inplace_ops, signature)
 

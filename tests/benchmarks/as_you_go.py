@@ -92,7 +92,7 @@ class Loop:
 
     def __init__(self, module: Any, kwargs: dict[str, Any], optimizer: Any, as_you_go: bool) -> None:
         self.module, self.kwargs, self.optimizer = module, kwargs, optimizer(module.parameters())
-        self.updates = memplan.run.update_as_you_go(self.optimizer) if as_you_go else nullcontext()
+        self.updates = memplan.torch.update_as_you_go(self.optimizer) if as_you_go else nullcontext()
 
     def step(self) -> float:
         """A step, and its loss."""
@@ -105,7 +105,7 @@ class Loop:
 
     def peak(self, losses: list[float]) -> int:
         """Bytes of a recorded step."""
-        with memplan.record() as tape:
+        with memplan.torch.record() as tape:
             losses.append(self.step())
         return tape.peak
 

@@ -141,7 +141,7 @@ def test_program(network: str, rows: list[list[str]]) -> None:
     exported = torch.export.export(Called(example.model, list(inputs)), values)
     shares, ours_in, theirs_in = [], [], []
     for _ in range(ROUNDS):
-        memory = memplan.run.executorch.memory_planning_pass()
+        memory = memplan.executorch.memory_planning_pass()
         ours, whole, part = lowered(exported, memory)
         theirs, _, greedily = lowered(exported, MemoryPlanningPass())
         shares.append(part / whole)

@@ -83,7 +83,7 @@ def measured(name: str, train: bool) -> dict[str, Any]:
     steps: dict[str, Callable[[], list[Any]]] = {}
     expected: list[Any] = []
     torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
+    memplan.torch.clear_compiled_plans()
     caches = torch._inductor.config.patch(fx_graph_cache=False)
     with caches, torch._functorch.config.patch(enable_autograd_cache=False):
         for variant, how in VARIANTS.items():
@@ -98,7 +98,7 @@ def measured(name: str, train: bool) -> dict[str, Any]:
             row["equal"] &= len(expected) == len(found) and all(map(torch.equal, expected, found))
             del found
             row[variant] = allocated(steps[variant])
-        row["arenas"] = len(memplan.compiled_plans())
+        row["arenas"] = len(memplan.torch.compiled_plans())
         row["seconds"], row["time"] = paired(steps["default"], steps["memplan"])
     return row
 
@@ -128,7 +128,7 @@ def planning_seconds() -> Iterator[list[float]]:
     """The seconds that memplan takes for each graph that is compiled."""
     from unittest import mock
 
-    from memplan.run.inductor import compiling
+    from memplan.torch.compiling import compiling
 
     seconds: list[float] = []
     rewritten = compiling.rewritten
@@ -164,13 +164,13 @@ def clocked(step: Callable[[], Any]) -> float:
 def test_buffers(name: str, train: bool, tables: Tables) -> None:
     model, inputs = network(name, train=train)
     try:
-        graphs = memplan.capture_inductor(model, kwargs=inputs, train=train)
+        graphs = memplan.torch.capture_inductor(model, kwargs=inputs, train=train)
     except (memplan.SourceError, memplan.UnsupportedError) as error:
         pytest.skip(str(error))
     tables.setdefault("torch.compile", []).extend(cells(name, g) for g in graphs if g.load >= LEAST)
 
 
-def cells(name: str, graph: memplan.InductorCapture) -> list[str]:
+def cells(name: str, graph: memplan.torch.InductorCapture) -> list[str]:
     """A row of the table: peaks over load."""
     plan, whole = graph.plan(), graph.plan(kernels=True)
     failed = (graph.pools_error or "").split(":")[0]

@@ -1,4 +1,4 @@
-"""Networks within shares of what they hold: accepted and held, or refused, by torch.compile and by `memplan.run.fit`.
+"""Networks within shares of what they hold: accepted and held, or refused, by torch.compile and by `memplan.torch.fit`.
 
 Run: ``python tests/benchmarks/budgets.py [--networks tcn,unet] [--shares 75,60] [--ways compile,fit] [--json F]
 [--docs]``. Networks are those of `paid_networks`, and a GPT-2 with 50,257 words. torch.compile: forward and backward,
@@ -24,7 +24,7 @@ from reporting import Rows, arguments, mib, ratio, report
 
 import memplan
 from memplan.files import write_text
-from memplan.run.inductor.compiled import loaded_since, times_loaded
+from memplan.torch.compiling.compiled import loaded_since, times_loaded
 
 SECTION = "budgets"
 HEAD = ("network", "way", "budget", "usual, MiB", "held, MiB", "share", "allocated", "equal", "seconds", "why not")
@@ -110,7 +110,7 @@ def fitted(name: str, share: int) -> dict[str, Any]:
 
     def fit(module: Any, optimizer: Any) -> None:
         how = {"kwargs": batch, "optimizer": optimizer, "loss": lambda out: loss(out, batch)}
-        found = memplan.run.fit(module, f"{share}%", **how)
+        found = memplan.torch.fit(module, f"{share}%", **how)
         said.update(before=found.before.total, after=found.after.total, cost=found.added_cost, how=str(found))
 
     try:

@@ -146,7 +146,7 @@ def measured(name: str) -> dict[str, Any]:
     plan = memplan.plan(module, kwargs=inputs, time_limit=2)
     with torch.no_grad():
         expected = _tensors(module(**inputs))
-        with memplan.record() as tape:
+        with memplan.torch.record() as tape:
             module(**inputs)
     run = memplan.plan(module, kwargs=inputs, alignment=64, time_limit=2).run(kwargs=inputs, check=True)
     row |= {"module": plan.peak, "eager": memplan.plan(tape, time_limit=2).peak}

@@ -23,7 +23,7 @@ from reporting import arguments, report
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders.micro_tracing import Traced, mistakes, traced
-from memplan.importers.tflite.micro import Kernel, kernels
+from memplan.tflite.reading.micro import Kernel, kernels
 from oracles import traces
 
 HEAD = (

@@ -29,7 +29,7 @@ from paid_steps import allocated, memory
 from reporting import Rows, arguments, mib, report
 
 from memplan.files import write_text
-from memplan.run.eager.library import cpu_if_built
+from memplan.torch.training.library import cpu_if_built
 
 WAYS = ("eager", "inductor", "auto_chunker", "auto_chunker 1", "fused by hand", "memplan", "memplan in pieces")
 BUDGETS = {"lm": "kept + 515MiB", "gpt2": "kept + 60%", "qwen2": "kept + 70%"}

@@ -32,7 +32,7 @@ from real_peaks import allocated
 from reporting import Rows, arguments, pivoted, ratio, report
 
 import memplan
-from memplan.importers.torch.module import loss_of
+from memplan.torch.reading.module import loss_of
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 SECTION = "programs"
@@ -247,7 +247,7 @@ def executorch(names: set[str]) -> Iterator[Row]:
         exported = torch.export.export(model, values)
         found = []
         for order in ORDERS:
-            memory = memplan.run.executorch.memory_planning_pass(order=order)
+            memory = memplan.executorch.memory_planning_pass(order=order)
             program, *_ = bench.lowered(exported, memory)
             found.append((memory.arenas[-1], bench.outputs(program, values)))
         sizes, loads = ([getattr(arena, what) for arena, _ in found] for what in ("bytes", "load"))
@@ -263,8 +263,8 @@ def buffers(names: set[str]) -> Iterator[Row]:
     from torch import fx
     from torch._inductor.graph import GraphLowering
 
-    from memplan.run.inductor import compiling
-    from memplan.run.inductor.ordering import in_order, piece_graph_of
+    from memplan.torch.compiling import compiling
+    from memplan.torch.compiling.ordering import in_order, piece_graph_of
 
     found: list[list[int]] = []
 
@@ -325,7 +325,7 @@ def compile(names: set[str]) -> Iterator[Row]:
             results, sizes, loads = [], [], []
             for order in ("by torch", *ORDERS):
                 torch._dynamo.reset()
-                memplan.run.clear_compiled_plans()
+                memplan.torch.clear_compiled_plans()
                 how = (
                     {"backend": "memplan", "options": {"order": order}} if order in ORDERS else {"backend": "inductor"}
                 )
@@ -334,7 +334,7 @@ def compile(names: set[str]) -> Iterator[Row]:
                     results.append(step())
                 if order in ORDERS:
                     sizes.append(allocated(step))
-                    loads.append(max((found.load for found in memplan.compiled_plans()), default=0))
+                    loads.append(max((found.load for found in memplan.torch.compiled_plans()), default=0))
             equal = all(same(results[0], other) for other in results[1:])
             yield row_of("torch.compile", name, "training" if train else "inference", sizes, loads, equal)
 

@@ -67,7 +67,7 @@ def steps_of(name: str, way: str, mode: str) -> Steps:
 
     found.step = infer if mode == "inference" else train
     if way.startswith("planned"):
-        step = found.step = memplan.run.planned(found.step, quiet=True)
+        step = found.step = memplan.torch.planned(found.step, quiet=True)
         found.held = lambda: step.report().arena_bytes + outside(step.arena)
     return found
 

@@ -25,7 +25,7 @@ import memplan
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
-from memplan.run.plans import program_of
+from memplan.running.plans import program_of
 
 HEAD = ("networks", "run in pieces", "ops in pieces", "no region", "refused", "wrong", "bit for bit")
 

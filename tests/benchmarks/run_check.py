@@ -27,8 +27,8 @@ from reporting import Rows, arguments, report
 from torch import Tensor, nn
 
 import memplan
-from memplan.importers.torch.fake import map_tensors, tensors_in
-from memplan.run.plans import program_of
+from memplan.running.plans import program_of
+from memplan.torch.reading.fake import map_tensors, tensors_in
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from builders import models
@@ -232,7 +232,7 @@ def ordered(gradients: Mapping[str, Tensor | None]) -> list[Tensor]:
 
 
 def loss_of(result: Any) -> Tensor:
-    from memplan.importers.torch.module import loss_of as found
+    from memplan.torch.reading.module import loss_of as found
 
     return found("the network", result)
 

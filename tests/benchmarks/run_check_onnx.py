@@ -34,8 +34,8 @@ from builders.running import on_streams, random_order
 from importers.test_onnx_models import DATA, LIGHT, RANDOM, operator_cases
 from importers.test_onnx_written import optimised
 from memplan.errors import SourceError
+from memplan.onnx.running import program_of
 from memplan.options.source import Source
-from memplan.run.onnx import program_of
 from run.test_onnx_models import loop, session_options
 
 HEAD = ("door", "models", "plans", "wrong", "lives shortened", "found")

@@ -144,23 +144,23 @@ def warm(name: str) -> Loop:
     return loop
 
 
-def planned(loop: Loop, device: str = "cpu") -> tuple[memplan.run.Arena, dict[str, float]]:
+def planned(loop: Loop, device: str = "cpu") -> tuple[memplan.torch.Arena, dict[str, float]]:
     """An arena of recorded steps with each shape, and the seconds that it took."""
     begin = time.perf_counter()
     tapes = {}
     for name, batch in dict(loop.batches).items():
-        with memplan.record(device=device) as tapes[name]:
+        with memplan.torch.record(device=device) as tapes[name]:
             for _ in range(RECORDED):
                 tapes[name].step()
                 loop.step(batch)
     recorded = time.perf_counter()
     plans = {name: memplan.plan(tape) for name, tape in tapes.items()}
     done = time.perf_counter()
-    arena = memplan.run.arena(plans)
+    arena = memplan.torch.arena(plans)
     return arena, {"recording": recorded - begin, "planning": done - recorded}
 
 
-def steps(loop: Loop, arena: memplan.run.Arena | None) -> Iterator[str]:
+def steps(loop: Loop, arena: memplan.torch.Arena | None) -> Iterator[str]:
     """The losses of all steps, as text that holds every bit."""
     for number in range(STEPS):
         name, batch = loop.batch(number)
@@ -177,7 +177,7 @@ def resident() -> dict[str, int]:
     return {key: int(found[key].split()[0]) * 1024 for key in ("VmHWM", "VmRSS")}
 
 
-def in_turn(loop: Loop, arena: memplan.run.Arena) -> dict[str, float]:
+def in_turn(loop: Loop, arena: memplan.torch.Arena) -> dict[str, float]:
     """Seconds of a step in the arena, and of a recorded one, over those of the same step without; one after another."""
     served, recorded = [], []
     for number in range(STEPS):
@@ -189,7 +189,7 @@ def in_turn(loop: Loop, arena: memplan.run.Arena) -> dict[str, float]:
             arena.step(name)
             loop.step(batch)
         moments.append(time.perf_counter())
-        with memplan.record():
+        with memplan.torch.record():
             loop.step(batch)
         moments.append(time.perf_counter())
         plain, inside, recording = (after - before for before, after in pairwise(moments))
@@ -206,13 +206,13 @@ def an_allocation() -> dict[str, float]:
             [torch.empty(1000) for _ in range(1000)]
 
     step()
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         step()
-    arena = memplan.run.arena(memplan.plan(tape, "first_fit"))
+    arena = memplan.torch.arena(memplan.plan(tape, "first_fit"))
     rows = []
     for _ in range(STEPS):
         moments = [time.perf_counter()]
-        for inside in (nullcontext(), arena, memplan.record()):
+        for inside in (nullcontext(), arena, memplan.torch.record()):
             with inside:
                 step()
             moments.append(time.perf_counter())
@@ -230,7 +230,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
             for _ in range(RECORDED):
                 loop.step(batch)
         found = run(loop, None)
-        with memplan.record() as tape:  # the bytes of the same steps again
+        with memplan.torch.record() as tape:  # the bytes of the same steps again
             list(steps(loop, None))
         return {**found, "peak": tape.peak}
     arena, seconds = planned(loop)
@@ -241,7 +241,7 @@ def measured(name: str, mode: str) -> dict[str, Any]:
     return {**found, **{key: getattr(report, key) for key in counts}}
 
 
-def run(loop: Loop, arena: memplan.run.Arena | None) -> dict[str, Any]:
+def run(loop: Loop, arena: memplan.torch.Arena | None) -> dict[str, Any]:
     """The losses of the loop, its seconds, and the most that the process held in it."""
     loop.optimizer.zero_grad()  # those of steps before the loop are none of it
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again

@@ -3,7 +3,7 @@
 Run: ``python tests/benchmarks/within_budget.py [--networks bert,convnet] [--share 60] [--json F] [--docs]``. A step is
 forward, backward and AdamW. What it holds is weights, states and inputs, and what torch's allocator for the CPU gives
 out in it. The budget is a share of that. Two ways: torch.compile with a budget, beside torch's own
-`activation_memory_budget`, and `memplan.run.checkpoint` in eager torch. Of torch's budget the largest value is sought
+`activation_memory_budget`, and `memplan.torch.checkpoint` in eager torch. Of torch's budget the largest value is sought
 that is within the same budget; where none is, the one that holds least is taken. What it holds is counted
 in code whose kernels are not compiled; for the value that is taken it is measured. Seconds are medians of ratios of 10
 steps that took turns. What is in the file of --json already is not measured again.
@@ -34,8 +34,8 @@ from torch._inductor.graph import GraphLowering
 
 import memplan
 from memplan.files import write_text
-from memplan.inductor.compiled import _eagerly
-from memplan.run.inductor import backend
+from memplan.torch.compiling import backend
+from memplan.torch.inductor.compiled import _eagerly
 
 SECTION = "within a budget"
 HEAD = (
@@ -253,7 +253,7 @@ def checkpointed(network: Network, percent: int, _: int) -> dict[str, Any]:
     row = {"way": "checkpoint", "usual": usual.held, "budget": budget}
 
     def lightened(module: nn.Module) -> nn.Module:
-        memplan.run.checkpoint(module, budget, kwargs=network[1], optimizer=torch.optim.AdamW)
+        memplan.torch.checkpoint(module, budget, kwargs=network[1], optimizer=torch.optim.AdamW)
         return module
 
     try:

@@ -16,9 +16,9 @@ from torch.utils import _pytree as pytree
 
 from builders.loop_cases import cases
 from builders.loop_shapes import Maker, laid, shape_of, signed, tensor
-from memplan.importers.torch.loops import RULES as LOOPS
-from memplan.importers.torch.workspaces.table import RULES as WORKSPACES
 from memplan.inplace_ops import INPLACE_OPS
+from memplan.torch.reading.loops import RULES as LOOPS
+from memplan.torch.reading.workspaces.table import RULES as WORKSPACES
 from oracles.poison import Case
 
 _aten: Any = torch.ops.aten

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from memplan.importers.tflite import loops as tflite_loops
-from memplan.importers.tflite import micro as tflite_micro
+from memplan.tflite.reading import loops as tflite_loops
+from memplan.tflite.reading import micro as tflite_micro
 
 Size = int | tuple[int, int]
 _IN_PLACE = frozenset({"ADD", "MUL", "RELU"})  # kernels that may write over an input of as many bytes

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from builders.micro_cases import draw
-from memplan.importers.tflite.loops import Operator
-from memplan.importers.tflite.micro import Kernel, ordered
+from memplan.tflite.reading.loops import Operator
+from memplan.tflite.reading.micro import Kernel, ordered
 from oracles import traces
 from oracles.loops import window
 from oracles.micro_kernels import KERNELS, Case, Log

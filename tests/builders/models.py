@@ -138,7 +138,7 @@ CATALOGUE: Mapping[str, Callable[[], Example]] = {
 @cache
 def imported(name: str, train: bool) -> dict[str, Any]:
     """What the importer makes of a model, as a graph dict; of its training, or of inference."""
-    from memplan.importers.torch import import_torch
+    from memplan.torch.reading import import_torch
 
     example = CATALOGUE[name]()
     example.model.train(train)

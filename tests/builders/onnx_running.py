@@ -13,8 +13,8 @@ import memplan
 from builders.onnx_models import onnx
 from builders.running import random_plan, shortened
 from memplan.errors import SourceError
+from memplan.onnx.running import program_of
 from memplan.options.source import Source
-from memplan.run.onnx import program_of
 
 reference = pytest.importorskip("onnx.reference")
 

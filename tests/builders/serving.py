@@ -11,8 +11,8 @@ import torch
 
 import memplan
 from builders.random_nets import RandomNet
-from memplan.run.plans import program_of
-from memplan.run.torch import offering
+from memplan.running.plans import program_of
+from memplan.torch.running import offering
 
 Results = list[torch.Tensor]
 WAYS = ("inference", "training", "recorded")
@@ -87,7 +87,7 @@ def recorded(seed: int) -> Counter[str]:
     plain, x = network(seed, train=True)
     expected = [gradients(plain, x) for _ in range(6)]
     module, x = network(seed, train=True)
-    step = memplan.run.planned(lambda x: gradients(module, x), quiet=True)
+    step = memplan.torch.planned(lambda x: gradients(module, x), quiet=True)
     right = all(same(step(x), values) for values in expected)
     made = step.report()
     return Counter(equal=int(right), differ=int(not right), served=int(made is not None and made.served > 0))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import memplan
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 
 class Net(nn.Module):

@@ -13,8 +13,8 @@ import memplan  # noqa: E402
 from builders import onnx_models as onnx_build  # noqa: E402
 from builders.commands import LIFETIMES, run  # noqa: E402
 from memplan import _core  # noqa: E402
-from memplan.importers.torch.workspaces import workspace_of  # noqa: E402
 from memplan.printing.units import format_bytes  # noqa: E402
+from memplan.torch.reading.workspaces import workspace_of  # noqa: E402
 from oracles.allocator import peak  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given

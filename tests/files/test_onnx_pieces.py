@@ -11,7 +11,7 @@ from builders.onnx_drawn import Drawn
 from builders.onnx_models import numpy_helper, onnx
 from builders.onnx_nodes import NODES
 from importers.test_onnx_loops import loops_of, session_of
-from memplan.export.onnx.pieces import Cut, piece_of
+from memplan.onnx.writing.pieces import Cut, piece_of
 
 pytest.importorskip("onnxruntime")
 MAY_LACK = {"Attention", "MultiHeadAttention", "Pad", "Slice", "Resize", "Upsample", "AveragePool", "LpPool"}

@@ -139,7 +139,7 @@ def test_eager_holds_what_a_plan_without_permissions_needs(doors: Doors) -> None
     """Or more: what variables hold after the last use, and what kernels allocate."""
     with torch.no_grad():
         doors.module(doors.x)
-        with memplan.record() as tape:
+        with memplan.torch.record() as tape:
             doors.module(doors.x)
     assert doors.of_module(**AS_EAGER).load <= memplan.plan(tape).peak
 
@@ -155,7 +155,7 @@ def test_layers_that_torch_runs_as_one_op_say_what_they_hold(layer: str) -> None
     plan, exported = memplan.plan(module, args=args), memplan.plan(export(module, args))
     with torch.no_grad():
         module(*args)
-        with memplan.record() as tape:
+        with memplan.torch.record() as tape:
             module(*args)
     really = memplan.plan(tape).peak
     assert 0.8 * really <= plan.peak <= 1.25 * really

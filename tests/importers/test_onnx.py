@@ -29,7 +29,7 @@ from builders.onnx_models import (
     value,
 )
 from memplan.errors import MissingDependencyError, SourceError
-from memplan.importers.onnx import import_onnx
+from memplan.onnx.reading import import_onnx
 
 
 def chain(shape=("batch", 4)):
@@ -97,7 +97,7 @@ def test_model_without_a_graph():
 
 
 def test_importing_the_module_does_not_import_onnx():
-    code = "import sys, memplan.importers.onnx; assert 'onnx' not in sys.modules"
+    code = "import sys, memplan.onnx.reading; assert 'onnx' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

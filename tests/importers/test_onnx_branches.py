@@ -14,7 +14,7 @@ import memplan
 from builders.onnx_models import BOOL, I64, const, graph, model, node, onnx, ops, sizes, stub, value
 from builders.onnx_running import plans_of, runs, wanted
 from memplan.errors import SourceError
-from memplan.importers.onnx import import_onnx
+from memplan.onnx.reading import import_onnx
 
 
 def parsed(text, opset=21):

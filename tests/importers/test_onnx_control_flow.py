@@ -8,7 +8,7 @@ import pytest
 import memplan
 from builders.onnx_models import BOOL, I64, const, graph, kinds, model, node, ops, sizes, value
 from memplan.errors import SourceError
-from memplan.importers.onnx import import_onnx
+from memplan.onnx.reading import import_onnx
 
 
 def tensor(name, elements, kind="intermediate"):

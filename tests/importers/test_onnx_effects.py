@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("onnx")
 
 from builders.onnx_models import BOOL, I64, graph, model, node, value
-from memplan.importers.onnx import import_onnx
+from memplan.onnx.reading import import_onnx
 
 
 def tied(nodes: list[Any], inputs: list[Any], outputs: list[Any], **options: Any) -> bool:

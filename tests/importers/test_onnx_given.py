@@ -14,7 +14,7 @@ import memplan
 from builders.onnx_models import I64, const, graph, model, node, onnx, sizes, value
 from builders.onnx_running import wanted
 from memplan.errors import SourceError
-from memplan.importers.onnx import import_onnx
+from memplan.onnx.reading import import_onnx
 
 
 def parsed(text, opset=21):

@@ -11,8 +11,8 @@ from builders.onnx_drawn import Drawn
 from builders.onnx_models import model, node, value
 from builders.onnx_nodes import NODES
 from importers.test_onnx_models import DATA
-from memplan.importers.onnx import import_onnx
-from memplan.importers.onnx.loops import _VIEWS, RULES
+from memplan.onnx.reading import import_onnx
+from memplan.onnx.reading.loops import _VIEWS, RULES
 from oracles.loops import check_loop
 
 onnxruntime = pytest.importorskip("onnxruntime")  # onnx's reference lacks many of the operators

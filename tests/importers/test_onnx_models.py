@@ -18,8 +18,8 @@ from builders.onnx_models import numpy_helper, onnx, sizes
 from builders.onnx_running import same, wanted
 from builders.running import random_plan
 from memplan.errors import SourceError
-from memplan.importers.onnx import import_onnx
-from memplan.run.plans import program_of
+from memplan.onnx.reading import import_onnx
+from memplan.running.plans import program_of
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 LIGHT = sorted(name for name in os.listdir(DATA / "light") if name.endswith(".onnx"))

@@ -13,7 +13,7 @@ import memplan
 from builders.onnx_models import F32, I64, const, helper, model, node, onnx, ops, sizes, value
 from importers.test_onnx_models import DATA
 from memplan.errors import SourceError
-from memplan.importers.onnx import runtime
+from memplan.onnx.reading import runtime
 
 # torch's older exporter: shapes behind arithmetic
 

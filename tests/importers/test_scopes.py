@@ -13,7 +13,7 @@ from torch import Tensor, fx, nn
 import memplan
 from builders.onnx_models import model, node, value
 from memplan.draw.highlight import marks
-from memplan.importers.torch.scopes import path_of, scoped_name
+from memplan.torch.reading.scopes import path_of, scoped_name
 
 PATHS = ["layers.0.up", "layers.0.act", "layers.0", "layers.1.up", "layers.1.act", "layers.1", "head"]
 X = torch.zeros(2, 8)

@@ -17,7 +17,7 @@ import memplan
 from builders.strategies import BOUNDED, columns, shaped_problems
 from memplan.cli import main
 from memplan.export.memory_viz import memory_snapshot
-from memplan.importers.snapshot.unpickling import unpickled
+from memplan.torch.snapshot.unpickling import unpickled
 
 Dict = dict[str, Any]
 USER = {"filename": "/home/me/train.py", "line": 30, "name": "step"}
@@ -88,7 +88,7 @@ def test_a_block_lives_from_its_allocation_to_the_end_of_its_free() -> None:
         alloc(0, 512, named("d")),
         *free(512),
     ]
-    found = memplan.read_snapshot(snapshot(events, segment(0, block(512), block(1536, "inactive"), block(512))))
+    found = memplan.torch.read_snapshot(snapshot(events, segment(0, block(512), block(1536, "inactive"), block(512))))
     assert lives(found.problem()) == {
         "a.py:1:f": (512, 0, 2),
         "b.py:1:f": (1024, 1, 4),
@@ -109,7 +109,7 @@ def test_a_free_that_waits_for_another_stream_completes_later() -> None:
         alloc(0, frames=named("c")),
         event("free_requested", 0),
     ]
-    found = memplan.read_snapshot(
+    found = memplan.torch.read_snapshot(
         snapshot(events, segment(0, block(512, "active_awaiting_free"), block(512)))
     ).problem()
     assert lives(found) == {"a.py:1:f": (512, 0, 2), "b.py:1:f": (512, 1, 3), "c.py:1:f": (512, 2, 3)}
@@ -119,7 +119,7 @@ def test_blocks_from_before_the_trace_live_from_its_beginning() -> None:
     """One is freed in the trace, one stays; both hold their bytes until then."""
     events = [*free(512, 300), alloc(1024, 512, named("a")), *free(1024)]
     stays = segment(0, block(512, asked=500, frames=[USER]), block(1536, "inactive"))
-    found = memplan.read_snapshot(snapshot(events, stays))
+    found = memplan.torch.read_snapshot(snapshot(events, stays))
     assert lives(found.problem()) == {
         "before": (512, 0, 1),
         "a.py:1:f": (512, 1, 2),
@@ -133,7 +133,7 @@ def test_blocks_from_before_the_trace_live_from_its_beginning() -> None:
 def test_blocks_that_came_after_the_trace_are_left_out() -> None:
     """Recording had been turned off: what lies where the trace put others cannot have stood throughout."""
     events = [alloc(0, 1024, named("a")), *free(0, 1024), alloc(4096, frames=named("b"))]
-    found = memplan.read_snapshot(snapshot(events, segment(0, block(512, "inactive"), block(512), block(512))))
+    found = memplan.torch.read_snapshot(snapshot(events, segment(0, block(512, "inactive"), block(512), block(512))))
     assert sorted(lives(found.problem())) == ["a.py:1:f", "b.py:1:f", "before"]  # the last block stood where none was
     assert "device 0: 1 blocks came after the end of the trace: they are left out" in found.notes
 
@@ -141,13 +141,15 @@ def test_blocks_that_came_after_the_trace_are_left_out() -> None:
 def test_a_trace_without_completed_frees_ends_blocks_where_they_were_requested() -> None:
     events = [alloc(0, frames=named("a")), event("free_requested", 0), alloc(0, frames=named("b")), alloc(512)]
     events += [event("free_requested", 0), alloc(1024)]
-    found = memplan.read_snapshot(snapshot(events))
+    found = memplan.torch.read_snapshot(snapshot(events))
     assert [life[1:] for life in lives(found.problem()).values()] == [(0, 1), (1, 3), (2, 4), (3, 4)]
     assert found.notes == ("device 0: the trace has no free_completed: blocks end where their free was requested",)
 
 
 def test_an_address_that_is_given_out_again_ends_the_block_before() -> None:
-    found = memplan.read_snapshot(snapshot([alloc(0, frames=named("a")), alloc(512), alloc(0, frames=named("b"))]))
+    found = memplan.torch.read_snapshot(
+        snapshot([alloc(0, frames=named("a")), alloc(512), alloc(0, frames=named("b"))])
+    )
     assert lives(found.problem())["a.py:1:f"] == (512, 0, 2)
     assert found.notes == (
         "device 0: 1 frees are not in the trace: such a block ends where its address is given out again",
@@ -156,7 +158,7 @@ def test_an_address_that_is_given_out_again_ends_the_block_before() -> None:
 
 def test_other_events_change_nothing() -> None:
     events = [event("snapshot", 0), alloc(0), event("of the future", 7), {"action": "oom", "size": 9, "device_free": 1}]
-    found = memplan.read_snapshot(snapshot(events))
+    found = memplan.torch.read_snapshot(snapshot(events))
     assert len(found.problem()) == 1
     assert found.notes == ("device 0: memory ran out 1 times",)
 
@@ -198,7 +200,7 @@ def test_whatever_a_trace_has_lost_of_its_beginning_who_meets_whom_stays(
     else:
         born = {b for pair in together for b in pair}
     left = [segment(b * 4096, block(4096, asked=sizes[b])) for b in sorted(alive)]
-    found = memplan.read_snapshot(snapshot(events, *left))
+    found = memplan.torch.read_snapshot(snapshot(events, *left))
     assert found.allocated == most
     problem = found.problem()
     assert len(problem) == len(born)
@@ -224,7 +226,7 @@ def check_round_trip(plan: memplan.Plan) -> None:
     made = memory_snapshot(plan)
     if not plan.peak:
         return
-    found = memplan.read_snapshot(made)
+    found = memplan.torch.read_snapshot(made)
     back = found.problem(alignment=1)
     assert (found.reserved, back.load) == (plan.peak, plan.problem.load)
     assert int(back.size.sum()) == sum(e["size"] for e in made["device_traces"][0] if e["action"] == "alloc")
@@ -252,7 +254,7 @@ def test_what_was_reserved_at_most_follows_from_its_end() -> None:
         event("segment_free", 0, 2**20),
         event("segment_alloc", 2**30, 2**21),
     ]
-    found = memplan.read_snapshot(
+    found = memplan.torch.read_snapshot(
         snapshot(events, segment(2**30, block(2**21, "inactive")), segment(2**31, block(512)))
     )
     assert found.reserved == 2**20 + 2**22 + 512  # the last segment was there before the trace
@@ -276,7 +278,7 @@ TWO_STREAMS = snapshot(
 
 
 def test_no_bytes_pass_from_a_stream_or_pool_to_another() -> None:
-    found = memplan.read_snapshot(TWO_STREAMS)
+    found = memplan.torch.read_snapshot(TWO_STREAMS)
     plan = memplan.plan(found)
     where = {name: range(plan[name].offset, plan[name].end) for name in plan.problem.names}
     pools = {"a": 0, "b": 1, "c": 1, "d": 2, "e": 2}  # e has its pool from its segment
@@ -298,7 +300,7 @@ def test_no_bytes_pass_from_a_stream_or_pool_to_another() -> None:
 
 
 def test_a_stream_or_a_pool_is_planned_alone() -> None:
-    found = memplan.read_snapshot(TWO_STREAMS)
+    found = memplan.torch.read_snapshot(TWO_STREAMS)
     assert sorted(lives(found.problem(stream=7))) == ["b.py:1:f", "c.py:1:f"]
     assert sorted(lives(found.problem(pool=(0, 1)))) == ["d.py:1:f", "e.py:1:f"]
     assert sorted(lives(found.problem(stream=0, pool=(0, 0)))) == ["a.py:1:f"]
@@ -309,8 +311,8 @@ def test_a_stream_or_a_pool_is_planned_alone() -> None:
 
 
 def test_too_many_blocks_of_several_streams_ask_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memplan.importers.snapshot.recorded._MOST_PAIRS", 3)
-    found = memplan.read_snapshot(TWO_STREAMS)
+    monkeypatch.setattr("memplan.torch.snapshot.recorded._MOST_PAIRS", 3)
+    found = memplan.torch.read_snapshot(TWO_STREAMS)
     with pytest.raises(memplan.SourceError, match=r"5 blocks of several streams or pools are too many for one plan"):
         found.problem()
     assert len(found.problem(stream=7)) == 2
@@ -319,21 +321,21 @@ def test_too_many_blocks_of_several_streams_ask_for_a_choice(monkeypatch: pytest
 def test_devices_are_apart() -> None:
     data = snapshot([alloc(0)], segment(0, block(512)), segment(0, block(1024), device=1))
     data["device_traces"].append([alloc(0, 1024), *free(0, 1024)])
-    found = memplan.read_snapshot(data)
+    found = memplan.torch.read_snapshot(data)
     assert (found.devices, found.reserved, found.allocated) == ((0, 1), 1536, 1536)
     assert found.problem(device=1).size.tolist() == [1024]
     with pytest.raises(memplan.SourceError, match=r"blocks of several devices; choose with .*device=\.\.\."):
         found.problem()
     data["device_traces"] = [[], [alloc(0)], []]  # a process per device records all, and uses one
-    assert len(memplan.read_snapshot({**data, "segments": []}).problem()) == 1
+    assert len(memplan.torch.read_snapshot({**data, "segments": []}).problem()) == 1
 
 
 def test_every_door_takes_a_choice_of_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = pickled(TWO_STREAMS, tmp_path / "s.pickle")
     assert memplan.plan(path, blocks={"stream": 7}).peak == 1536
     assert (
-        memplan.plan(memplan.read_snapshot(path), blocks={"pool": (0, 1)}).problem
-        == memplan.plan(memplan.read_snapshot(path).problem(pool=(0, 1))).problem
+        memplan.plan(memplan.torch.read_snapshot(path), blocks={"pool": (0, 1)}).problem
+        == memplan.plan(memplan.torch.read_snapshot(path).problem(pool=(0, 1))).problem
     )
     data = snapshot([alloc(0)], segment(0, block(512)))
     data["device_traces"].append([alloc(0, 1024), *free(0, 1024)])
@@ -361,7 +363,7 @@ def test_every_door_takes_a_choice_of_blocks(tmp_path: Path, capsys: pytest.Capt
 )
 def test_a_wrong_choice_of_blocks_is_refused(blocks: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
-        memplan.plan(memplan.read_snapshot(TWO_STREAMS), blocks=blocks)
+        memplan.plan(memplan.torch.read_snapshot(TWO_STREAMS), blocks=blocks)
 
 
 @pytest.mark.parametrize("text", ["device", "device=x", "pool=1", "device=1:2"])
@@ -377,7 +379,7 @@ def test_only_snapshots_have_blocks_to_choose() -> None:
 
 
 def test_the_report_of_a_plan_of_something_else_is_refused() -> None:
-    found = memplan.read_snapshot(TWO_STREAMS)
+    found = memplan.torch.read_snapshot(TWO_STREAMS)
     with pytest.raises(ValueError, match="this one has the buffer 'x', which is not in it"):
         found.report(memplan.plan(memplan.Problem([4], [0], [1], names=["x"])))
     with pytest.raises(ValueError, match="this one has no names"):
@@ -410,14 +412,14 @@ def test_the_report_of_a_plan_of_something_else_is_refused() -> None:
 )
 def test_a_block_is_named_by_the_innermost_frame_of_user_code(frames: Any, name: str) -> None:
     entry = {**alloc(0), "frames": frames}
-    assert memplan.read_snapshot(snapshot([entry])).problem().names == [name]
+    assert memplan.torch.read_snapshot(snapshot([entry])).problem().names == [name]
 
 
 def test_names_are_unique() -> None:
     frames = [USER]
     taken = [{**USER, "name": "step#2"}]
     events = [alloc(0, frames=taken), alloc(512, frames=frames), alloc(1024, frames=frames), alloc(1536, frames=frames)]
-    names = memplan.read_snapshot(snapshot(events)).problem().names
+    names = memplan.torch.read_snapshot(snapshot(events)).problem().names
     assert names[:2] == ["train.py:30:step#2", "train.py:30:step"]
     assert len(set(names)) == 4
 
@@ -439,7 +441,7 @@ def test_nothing_of_a_file_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     path = pickled({"segments": [], "device_traces": [[Runs()]]}, tmp_path / "s.pickle")
     with pytest.raises(memplan.SourceError, match=r"s\.pickle: expected a memory snapshot, .* plain data only"):
-        memplan.read_snapshot(path)
+        memplan.torch.read_snapshot(path)
     assert not (tmp_path / "ran").exists()
     pickle.loads(path.read_bytes())
     assert (tmp_path / "ran").exists()  # it would have
@@ -454,7 +456,7 @@ def test_an_object_outside_of_the_file_is_refused(tmp_path: Path) -> None:
     Outside(made).dump(["x"])
     (tmp_path / "s.pickle").write_bytes(made.getvalue())
     with pytest.raises(memplan.SourceError, match="an object outside of the file, and may hold plain data only"):
-        memplan.read_snapshot(tmp_path / "s.pickle")
+        memplan.torch.read_snapshot(tmp_path / "s.pickle")
 
 
 @pytest.mark.parametrize(
@@ -489,7 +491,7 @@ def test_what_is_no_pickle_of_plain_data_is_refused(text: bytes, tmp_path: Path)
 def test_a_pickle_takes_memory_in_proportion_to_its_file(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.pickle").write_bytes(text)
     with pytest.raises(memplan.SourceError, match=r"as a pickle: byte \d+ asks for \d+ bytes or objects, of \d+ bytes"):
-        memplan.read_snapshot(tmp_path / "s.pickle")
+        memplan.torch.read_snapshot(tmp_path / "s.pickle")
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -505,9 +507,9 @@ def test_pickles_of_every_protocol_are_read(protocol: int, tmp_path: Path) -> No
 
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        memplan.read_snapshot(tmp_path / "s.pickle")
+        memplan.torch.read_snapshot(tmp_path / "s.pickle")
     with pytest.raises(IsADirectoryError):
-        memplan.read_snapshot(tmp_path)
+        memplan.torch.read_snapshot(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -538,18 +540,18 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_snapshot_is_named(data: Any, message: str, tmp_path: Path) -> None:
     path = pickled(data, tmp_path / "s.pickle")
     with pytest.raises(memplan.SourceError, match=re.escape(message)) as caught:
-        memplan.read_snapshot(path)
+        memplan.torch.read_snapshot(path)
     assert str(caught.value).startswith(str(path))
 
 
 def test_what_is_no_snapshot_is_named() -> None:
     with pytest.raises(memplan.SourceError, match=r"snapshot: expected .*, got segments alone"):
-        memplan.read_snapshot([segment(0, block(512))])  # type: ignore[arg-type]
+        memplan.torch.read_snapshot([segment(0, block(512))])  # type: ignore[arg-type]
     for source in (7, None, ("a", "b")):
         with pytest.raises(
             TypeError, match=rf"source must be a path or a memory snapshot.*, got {type(source).__name__}"
         ):
-            memplan.read_snapshot(source)  # type: ignore[arg-type]
+            memplan.torch.read_snapshot(source)  # type: ignore[arg-type]
 
 
 def test_what_is_wrong_is_shown_in_short(tmp_path: Path) -> None:
@@ -557,14 +559,14 @@ def test_what_is_wrong_is_shown_in_short(tmp_path: Path) -> None:
     for _ in range(60):
         bomb = [bomb, bomb]
     with pytest.raises(memplan.SourceError) as caught:
-        memplan.read_snapshot(pickled({"segments": [], "device_traces": [[bomb]]}, tmp_path / "s.pickle"))
+        memplan.torch.read_snapshot(pickled({"segments": [], "device_traces": [[bomb]]}, tmp_path / "s.pickle"))
     assert len(str(caught.value)) < 1000
 
 
 def test_segments_without_a_trace_show_what_was_reserved() -> None:
-    found = memplan.read_snapshot(snapshot([], segment(0, block(512), block(512, "inactive"))))
+    found = memplan.torch.read_snapshot(snapshot([], segment(0, block(512), block(512, "inactive"))))
     assert found.reserved == 1024
-    assert memplan.read_snapshot(snapshot([])).pools == ()
+    assert memplan.torch.read_snapshot(snapshot([])).pools == ()
     with pytest.raises(memplan.SourceError, match=r"expected a trace of allocations, .*enabled='all'"):
         found.problem()
 
@@ -572,7 +574,7 @@ def test_segments_without_a_trace_show_what_was_reserved() -> None:
 def test_addresses_may_be_high_or_negative() -> None:
     top = 2**64 - 2**20
     events = [alloc(top - 2**64, frames=named("a")), *free(top), alloc(top, frames=named("b"))]
-    found = memplan.read_snapshot(snapshot(events, segment(top, block(512), block(512)))).problem()
+    found = memplan.torch.read_snapshot(snapshot(events, segment(top, block(512), block(512)))).problem()
     assert lives(found) == {"a.py:1:f": (512, 1, 2), "b.py:1:f": (512, 2, 3), "before": (512, 0, 3)}
 
 
@@ -581,7 +583,7 @@ def test_addresses_may_be_high_or_negative() -> None:
 
 def test_a_snapshot_in_memory_is_a_source() -> None:
     data = snapshot([alloc(0), alloc(512), *free(0)])
-    assert memplan.capture(data).load == memplan.capture(memplan.read_snapshot(data)).load == 1024
+    assert memplan.capture(data).load == memplan.capture(memplan.torch.read_snapshot(data)).load == 1024
     with pytest.raises(TypeError, match="option train does not apply to a source of kind snapshot"):
         memplan.plan(data, train=True)
     plan = memplan.plan(data, alignment=4096)
@@ -590,7 +592,7 @@ def test_a_snapshot_in_memory_is_a_source() -> None:
 
 def test_the_report_shows_what_fragmentation_costs() -> None:
     events = [event("segment_alloc", 0, 2**21), alloc(0, 700, [USER]), *free(0, 700)]
-    found = memplan.read_snapshot(snapshot(events, segment(0, block(2**21, "inactive"))))
+    found = memplan.torch.read_snapshot(snapshot(events, segment(0, block(2**21, "inactive"))))
     assert "static plan" not in str(found)
     assert str(found.report(memplan.plan(found))) == (
         "reserved      2.00 MiB (2,097,152 bytes): the most that segments held at once\n"
@@ -602,7 +604,7 @@ def test_the_report_shows_what_fragmentation_costs() -> None:
     report = found.report(memplan.plan(found, alignment=2**21))
     assert report.lost == 2**21 - 1024
     assert memplan.Fragmentation(9, 0, 0, None, ()).lost is None
-    unknown = memplan.read_snapshot(snapshot([alloc(0)]))
+    unknown = memplan.torch.read_snapshot(snapshot([alloc(0)]))
     text = str(unknown.report(memplan.plan(unknown)))
     assert "reserved      unknown: the snapshot has no segments" in text
     assert "fragmentation" not in text

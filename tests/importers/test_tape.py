@@ -58,7 +58,7 @@ def test_what_dies_in_the_next_step_is_at_the_beginning_of_every_step() -> None:
 
 
 def test_a_step_begins_while_steps_are_recorded_only() -> None:
-    with pytest.raises(RuntimeError, match=r"inside of `with memplan\.record\(\) as tape:`"):
+    with pytest.raises(RuntimeError, match=r"inside of `with memplan\.torch\.record\(\) as tape:`"):
         crossing().step()
 
 
@@ -71,7 +71,7 @@ def test_a_tape_is_a_source() -> None:
     assert memplan.capture(tape) == tape.problem()
     with pytest.raises(TypeError, match="option train does not apply to a source of kind tape"):
         memplan.plan(tape, train=True)
-    with pytest.raises(TypeError, match=r"memplan\.run\.arena\(plan\) serves steps"):
+    with pytest.raises(TypeError, match=r"memplan\.torch\.arena\(plan\) serves steps"):
         plan.run()
 
 

@@ -107,7 +107,7 @@ def test_tensors_that_cannot_be(tmp_path: Path) -> None:
 
 
 def test_names_are_unique() -> None:
-    from memplan.importers.tflite.subgraph import _unique
+    from memplan.tflite.reading.subgraph import _unique
 
     assert _unique(["a", "", "a", "a_2", "b"]) == ("a", "tensor_1", "a_2_", "a_2", "b")
 

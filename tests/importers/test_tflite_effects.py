@@ -12,8 +12,8 @@ import memplan
 pytest.importorskip("tflite")
 
 from builders.tflite_files import Net, model
-from memplan.importers.tflite import effects
-from memplan.importers.tflite.effects import Effects, Ties
+from memplan.tflite.reading import effects
+from memplan.tflite.reading.effects import Effects, Ties
 
 
 def graph_of(tmp_path: Path, *nets: Net) -> memplan.Graph:

@@ -11,7 +11,7 @@ import memplan
 from builders.arrays import poisoned
 from builders.paths import DATA
 from builders.tflite_ops import OPERATORS, Drawn
-from memplan.importers.tflite import loops as tflite_loops
+from memplan.tflite.reading import loops as tflite_loops
 from oracles.loops import check_loop
 from oracles.tflite import KERNELS
 

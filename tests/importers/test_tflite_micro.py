@@ -10,7 +10,7 @@ import pytest
 
 from builders.micro_cases import DRAWS
 from builders.micro_tracing import Traced, mistakes, operator_of, traced
-from memplan.importers.tflite.micro import Kernel, Ordered, in_order, kernels, ordered
+from memplan.tflite.reading.micro import Kernel, Ordered, in_order, kernels, ordered
 from oracles import traces
 from oracles.micro_kernels import KERNELS, Case
 from oracles.traces import Claim

@@ -13,7 +13,7 @@ import pytest
 from builders.paths import DATA
 from builders.tflite_ops import OPERATORS, Drawn
 from importers.test_tflite_loops import feeds_of, loops_of, run_of
-from memplan.importers.tflite import import_tflite
+from memplan.tflite.reading import import_tflite
 
 pytest.importorskip("tflite_micro")
 flatbuffers = pytest.importorskip("flatbuffers")

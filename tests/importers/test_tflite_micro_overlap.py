@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders.micro_tracing import traced
-from memplan.importers.tflite.micro import Kernel, kernels
+from memplan.tflite.reading.micro import Kernel, kernels
 from oracles.traces import closest_of_log
 
 pytest.importorskip("tflite_micro")

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 import memplan
 from builders.torch_nets import Hand, Net, aliases, imported, names, op, tensor, types
 from memplan.errors import SourceError
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 
 def test_a_net_counted_by_hand() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import memplan
 from memplan.errors import UnsupportedError
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 STEPS, BATCH, LABELS = 12, 3, 7
 TARGETS = torch.tensor([[1, 2, 3, 4], [2, 2, 1, 0], [5, 6, 0, 0]])
@@ -85,7 +85,7 @@ def test_sizes_are_those_of_real_tensors(lengths: Any) -> None:
 
 
 def test_what_others_compute_meanwhile_is_as_it_was() -> None:
-    from memplan.importers.torch.ctc import taken_apart
+    from memplan.torch.reading.ctc import taken_apart
 
     said = sound().repeat(1, 1, 2)[..., :LABELS].log_softmax(-1).requires_grad_()
     before = nn.functional.ctc_loss(said, TARGETS, *BY_NUMBERS)

@@ -13,8 +13,8 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.importers.torch import import_torch  # noqa: E402
-from memplan.importers.torch.cuda import kernels_of_cuda  # noqa: E402
+from memplan.torch.reading import import_torch  # noqa: E402
+from memplan.torch.reading.cuda import kernels_of_cuda  # noqa: E402
 
 FLASH, EFFICIENT = "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"
 

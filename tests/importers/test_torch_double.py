@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import memplan
 from builders.torch_nets import Net
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 X = torch.randn(2, 4)
 

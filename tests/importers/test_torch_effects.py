@@ -17,9 +17,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import memplan
 from builders.paths import DATA
-from memplan.importers.torch import import_torch
-from memplan.importers.torch.effects import UPDATES, flat_tensors, mutated
-from memplan.importers.torch.scopes import scoped_name
+from memplan.torch.reading import import_torch
+from memplan.torch.reading.effects import UPDATES, flat_tensors, mutated
+from memplan.torch.reading.scopes import scoped_name
 
 Graph = Mapping[str, Any]
 

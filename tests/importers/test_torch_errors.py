@@ -19,9 +19,9 @@ import memplan
 from builders.paths import ROOT
 from builders.torch_nets import Net, imported, op
 from memplan.errors import MissingDependencyError, SourceError
-from memplan.importers.torch import accepts, import_torch
-from memplan.importers.torch.failing import place_of
-from memplan.importers.torch.private import TESTED
+from memplan.torch.private import TESTED
+from memplan.torch.reading import accepts, import_torch
+from memplan.torch.reading.failing import place_of
 
 
 def test_sizes_that_depend_on_data() -> None:
@@ -61,7 +61,7 @@ def test_what_depends_on_data_names_the_module_the_line_and_ways_out(door: Calla
     assert "in module 'inner.1' (Picks)" in text
     assert "test_torch_errors.py:" in text
     assert "`return x[x > 0]  # of so many as there are`" in text
-    assert "memplan.record()" in text
+    assert "memplan.torch.record()" in text
     assert "torch.where" in text
     assert "without labels" in text
     with pytest.raises(SourceError, match="not known when planning") as caught:
@@ -74,7 +74,7 @@ def test_a_node_that_depends_on_data_names_its_line_and_ways_out() -> None:
     with pytest.raises(SourceError, match=r"node '(nonzero|index)'") as caught:
         import_torch(export(Whole(), (torch.zeros(4),)))
     assert "`return x[x > 0]  # of so many as there are`" in str(caught.value)
-    assert "memplan.record()" in str(caught.value)
+    assert "memplan.torch.record()" in str(caught.value)
 
 
 def test_sharded_weights_are_told_apart_from_other_subclasses() -> None:
@@ -237,7 +237,7 @@ def test_accepts() -> None:
 
 
 def test_torch_stays_unimported_until_it_is_needed() -> None:
-    code = "import sys; from memplan.importers.torch import accepts; accepts(3); assert 'torch' not in sys.modules"
+    code = "import sys; from memplan.torch.reading import accepts; accepts(3); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -255,8 +255,8 @@ FOUND = r"reads what is private to torch, as it is in torch 2\.13; this is torch
 @pytest.mark.parametrize("lacks", ["torch.utils._python_dispatch", "_get_sequence_nr"])
 def test_a_private_name_that_another_torch_lacks_is_named(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "9.9.1")
-    for name in [name for name in sys.modules if name.startswith("memplan.importers.torch.")]:
-        if name != "memplan.importers.torch.private":
+    for name in [name for name in sys.modules if name.startswith("memplan.torch.reading.")]:
+        if name != "memplan.torch.private":
             monkeypatch.delitem(sys.modules, name)
     if "." in lacks:
         monkeypatch.setitem(sys.modules, lacks, None)

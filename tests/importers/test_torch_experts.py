@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import memplan
 from builders.torch_nets import tensor
 from memplan.errors import SourceError
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 grouped_mm = getattr(torch, "_grouped_mm", None)
 

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
 from memplan import SourceError  # noqa: E402
-from memplan.importers.torch import import_pt2, import_torch  # noqa: E402
+from memplan.torch.reading import import_pt2, import_torch  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13), reason="the layout of torch 2.13"

@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import memplan
 from builders.torch_nets import Net
-from memplan.importers.torch import kernels
-from memplan.importers.torch.effects import flat_tensors
-from memplan.importers.torch.fake import Fakes
+from memplan.torch.reading import kernels
+from memplan.torch.reading.effects import flat_tensors
+from memplan.torch.reading.fake import Fakes
 
 VIEWS: list[Callable[[Tensor], Any]] = [
     lambda x: x.view(-1) if x.is_contiguous() else x.reshape(-1),

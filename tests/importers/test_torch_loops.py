@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from builders.loop_cases import cases
-from memplan.importers.torch.loops import RULES, loops_of, read_by
+from memplan.torch.reading.loops import RULES, loops_of, read_by
 from oracles.poison import check, idle
 
 CASES = cases(sorted(RULES))

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 import memplan
 from builders.models import imported as model
 from builders.torch_nets import imported, op, types
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 Loops = list[dict[str, Any]]
 

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import memplan
 from builders import models
 from builders.torch_nets import names, tensor
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 
 def check_layouts(graph: memplan.Graph) -> None:

@@ -13,7 +13,7 @@ from torch.export import export
 
 import memplan
 from builders.torch_nets import Net
-from memplan.importers.torch.relations import is_dense, lie_alike
+from memplan.torch.reading.relations import is_dense, lie_alike
 
 View = tuple[str, str, int]
 

@@ -15,7 +15,7 @@ import memplan
 from builders import models
 from builders.torch_nets import Hand, Net
 from memplan.errors import SourceError
-from memplan.importers.torch import import_torch
+from memplan.torch.reading import import_torch
 
 
 def test_the_module_is_as_it_was() -> None:

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import memplan
 from builders.torch_nets import Net, Traced, aliases, names, op, tensor, types
 from memplan.errors import SourceError
-from memplan.importers.torch import import_pt2, import_torch
+from memplan.torch.reading import import_pt2, import_torch
 
 
 def dynamic() -> torch.export.ExportedProgram:

@@ -14,9 +14,9 @@ from torch import Tensor, nn, optim
 
 import memplan
 from builders.torch_nets import names, op, tensor
-from memplan.importers.torch import import_torch
-from memplan.importers.torch.late_numbers import LateNumber, late_numbers, restored, value_of
-from memplan.importers.torch.stepping import Creations
+from memplan.torch.reading import import_torch
+from memplan.torch.reading.late_numbers import LateNumber, late_numbers, restored, value_of
+from memplan.torch.reading.stepping import Creations
 
 X = torch.ones(3, 4)
 

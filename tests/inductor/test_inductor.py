@@ -314,7 +314,7 @@ def test_the_load_of_what_is_placed_is_said_beside_that_of_all() -> None:
 def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its version is what is wrong, also where it lacks a name that is imported."""
     monkeypatch.setitem(sys.modules, "torch._inductor.codegen.memory_planning", None)
-    monkeypatch.delitem(sys.modules, "memplan.inductor.compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "memplan.torch.inductor.compiled", raising=False)
     monkeypatch.setattr(torch, "__version__", "2.9.1")
     with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13; this is torch 2\.9\.1"):
         capture_inductor(nn.ReLU(), (torch.ones(2),))
@@ -331,7 +331,7 @@ def test_no_compiler() -> None:
 
 def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "memplan.inductor.compiled", raising=False)
+    monkeypatch.delitem(sys.modules, "memplan.torch.inductor.compiled", raising=False)
     with pytest.raises(memplan.MissingDependencyError, match=r"memplan\[torch\]"):
         capture_inductor(len)
 

@@ -132,7 +132,7 @@ def test_offers(name: Any, known: list[str], said: str) -> None:
 def test_commands_refuse_it_unread(
     command: str, says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memplan.importers.onnx.import_onnx", lambda *_, **__: pytest.fail("read"))
+    monkeypatch.setattr("memplan.onnx.reading.import_onnx", lambda *_, **__: pytest.fail("read"))
     name, *options = command.split()
     try:
         status = cli.main([name, "net.onnx", *options])

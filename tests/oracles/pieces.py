@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from memplan.importers.torch.loops import Loop, loops_of
-from memplan.run.torch.pieces.calls import Part, Piece, rows_read, rows_written
-from memplan.run.torch.pieces.table import EARLY, name_of, part_of
+from memplan.torch.reading.loops import Loop, loops_of
+from memplan.torch.running.pieces.calls import Part, Piece, rows_read, rows_written
+from memplan.torch.running.pieces.table import EARLY, name_of, part_of
 from oracles.poison import Case
 
 

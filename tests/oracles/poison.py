@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
-    from memplan.importers.torch.loops import Loop, Rows, Written
+    from memplan.torch.reading.loops import Loop, Rows, Written
 
 _POISONS = (math.nan, 1e3, -1e3, math.inf, -math.inf)
 _SPREAD = 37.0  # values far from those of the cases

@@ -1,4 +1,4 @@
-"""`memplan.run.checkpoint` and `memplan.run.offload`: a step within a budget, equal to the step without."""
+"""`memplan.torch.checkpoint` and `memplan.torch.offload`: a step within a budget, equal to the step without."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
     budget = before * SHARES[name] // 100
     model.zero_grad()
     model.load_state_dict(NETWORKS[name]()[0].state_dict())
-    found = getattr(memplan.run, way)(model, budget, args=(x,), loss=squares)
+    found = getattr(memplan.torch, way)(model, budget, args=(x,), loss=squares)
     assert found.modules
     assert found.after.total <= budget
     losses, state = trained(model, x)
@@ -116,7 +116,7 @@ def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
 def test_nothing_else_changes(way: str) -> None:
     model, x = transformer()
     names, total = list(model.state_dict()), total_of_transformer()
-    with getattr(memplan.run, way)(model, total * 7 // 10, args=(x,)) as found:
+    with getattr(memplan.torch, way)(model, total * 7 // 10, args=(x,)) as found:
         assert list(model.state_dict()) == names
         assert all(model.get_submodule(name) for name in found.modules)
         with torch.no_grad():
@@ -125,7 +125,7 @@ def test_nothing_else_changes(way: str) -> None:
         assert all(map(torch.equal, trained(again, x)[0], trained(copy.deepcopy(model), x)[0]))
     assert not any("forward" in vars(part) for part in model.modules())
     found.remove()
-    assert repr(found).startswith(f"<memplan.run.{type(found).__name__}: ")
+    assert repr(found).startswith(f"<memplan.torch.{type(found).__name__}: ")
     assert found.modules[0] in repr(found)
     assert f"({total:,} bytes) before" in str(found)
     assert f"for {found.added_cost:.1%} of the cost of a step" in str(found)
@@ -134,20 +134,20 @@ def test_nothing_else_changes(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_budget_besides_what_is_kept(way: str) -> None:
     model, x = transformer()
-    with getattr(memplan.run, way)(model, "kept + 70%", args=(x,)) as found:
+    with getattr(memplan.torch, way)(model, "kept + 70%", args=(x,)) as found:
         kept, total = found.before.kept, found.before.total
         limit = kept + (total - kept) * 7 // 10
         assert total * 7 // 10 < limit < total
         assert found.modules
         assert found.after.total <= limit
-    with getattr(memplan.run, way)(model, f"kept + {limit - kept}", args=(x,)) as same:
+    with getattr(memplan.torch, way)(model, f"kept + {limit - kept}", args=(x,)) as same:
         assert same.modules == found.modules
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_fits_is_left_alone(way: str) -> None:
     model, x = transformer()
-    found = getattr(memplan.run, way)(model, "1GiB", args=(x,))
+    found = getattr(memplan.torch, way)(model, "1GiB", args=(x,))
     assert (found.modules, found.added_cost) == ((), 0.0)
     assert str(found).startswith("a step fits as it is: ")
     assert "nothing is changed" in repr(found)
@@ -157,17 +157,17 @@ def test_what_fits_is_left_alone(way: str) -> None:
 def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) -> None:
     model, x = transformer()
     total = total_of_transformer()
-    with getattr(memplan.run, way)(model, "90%", args=(x,)) as found:
+    with getattr(memplan.torch, way)(model, "90%", args=(x,)) as found:
         assert found.after.total <= total * 9 // 10 < found.before.total
-    with getattr(memplan.run, way)(model, "least", args=(x,)) as least:
+    with getattr(memplan.torch, way)(model, "least", args=(x,)) as least:
         assert least.after.total <= found.after.total
         assert 0 < found.added_cost < least.added_cost < 1
-    with pytest.raises(memplan.InfeasibleError) as caught, getattr(memplan.run, way)(model, "1%", args=(x,)):
+    with pytest.raises(memplan.InfeasibleError) as caught, getattr(memplan.torch, way)(model, "1%", args=(x,)):
         pass
     assert caught.value.peak is not None
     assert least.after.total <= caught.value.peak
     with pytest.raises(ValueError, match=r"budget must be .* or 'least', got 'lest'"):
-        getattr(memplan.run, way)(model, "lest", args=("no tensor",))
+        getattr(memplan.torch, way)(model, "lest", args=("no tensor",))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -176,7 +176,7 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     match = r"a step holds at least .* because aten.gelu_backward in the backward pass needs .* made by aten.addmm in "
     how = {"args": (x,), **({"allow": ["recompute", "offload"]} if way == "fit" else {})}
     with pytest.raises(memplan.InfeasibleError, match=match) as caught:
-        getattr(memplan.run, way)(model, "100KiB", **how)
+        getattr(memplan.torch, way)(model, "100KiB", **how)
     least = caught.value.peak
     assert least is not None
     assert not any("forward" in vars(part) for part in model.modules())
@@ -184,14 +184,14 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     assert memplan.estimate(model, args=(x,), train=True).kept + gradients < caught.value.lower_bound <= least
     assert caught.value.proven
     assert str(caught.value).endswith("a smaller batch holds less: memplan.largest says which fits")
-    assert ("memplan.run.fit may find more" in str(caught.value)) == (way != "fit")
+    assert ("memplan.torch.fit may find more" in str(caught.value)) == (way != "fit")
     match = (
         "no modules were found with which a step fits .*; its worst moment is in the .*; the largest are .* made by "
     )
     with pytest.raises(memplan.InfeasibleError, match=match) as above:
-        getattr(memplan.run, way)(model, caught.value.lower_bound + 1, **how)
+        getattr(memplan.torch, way)(model, caught.value.lower_bound + 1, **how)
     assert not above.value.proven
-    found = getattr(memplan.run, way)(model, least, **how)
+    found = getattr(memplan.torch, way)(model, least, **how)
     assert found.after.total <= least
     found.remove()
 
@@ -201,7 +201,7 @@ def test_each_module_takes_the_cheaper_way() -> None:
     plain = trained(copy.deepcopy(model), x)
 
     def chosen(transfer: float, **options: Any) -> Any:
-        return memplan.run.fit(model, "60%", args=(x,), loss=squares, transfer=transfer, **options)
+        return memplan.torch.fit(model, "60%", args=(x,), loss=squares, transfer=transfer, **options)
 
     with chosen(0) as cheap:
         assert (cheap.recomputed, cheap.added_cost) == ((), 0)
@@ -228,7 +228,7 @@ def test_each_module_takes_the_cheaper_way() -> None:
 def test_states_of_the_optimizer_count() -> None:
     model, x = transformer()
     plain, adam = (memplan.estimate(model, args=(x,), train=True, optimizer=o).total for o in (None, "AdamW"))
-    with memplan.run.checkpoint(model, plain, args=(x,), optimizer="AdamW") as found:
+    with memplan.torch.checkpoint(model, plain, args=(x,), optimizer="AdamW") as found:
         assert found.before.total == adam
         assert found.after.total <= plain
         assert found.after.states > 0
@@ -252,7 +252,7 @@ def test_modules_that_change_what_they_read_are_left_alone() -> None:
     model, x = torch.nn.Sequential(*[Counting() for _ in range(6)]), torch.randn(256, 32)
     total = memplan.estimate(model, args=(x,), train=True).total
     plain = trained(copy.deepcopy(model), x)
-    found = memplan.run.checkpoint(model, total * 3 // 4, args=(x,))
+    found = memplan.torch.checkpoint(model, total * 3 // 4, args=(x,))
     assert found.modules
     assert not any(isinstance(model.get_submodule(name), Counting) for name in found.modules)
     assert all(map(torch.equal, trained(model, x)[0], plain[0]))
@@ -263,8 +263,8 @@ def test_changes_on_top_of_others_go_in_any_order(first: int) -> None:
     model, x = transformer()
     total = total_of_transformer()
     plain = trained(copy.deepcopy(model), x)[0]
-    below = memplan.run.checkpoint(model, total * 8 // 10, args=(x,))
-    above = memplan.run.offload(model, total * 6 // 10, args=(x,))
+    below = memplan.torch.checkpoint(model, total * 8 // 10, args=(x,))
+    above = memplan.torch.offload(model, total * 6 // 10, args=(x,))
     assert set(below.modules) & set(above.modules)
     assert all(map(torch.equal, trained(copy.deepcopy(model), x)[0], plain))
     found = [below, above]
@@ -282,7 +282,7 @@ def test_a_forward_of_its_own_comes_back() -> None:
         part.forward = lambda x, part=part: type(part).forward(part, x) * 1.0
     own = [part.forward for part in model]
     total = total_of_transformer()
-    memplan.run.checkpoint(model, total * 7 // 10, args=(x,)).remove()
+    memplan.torch.checkpoint(model, total * 7 // 10, args=(x,)).remove()
     assert [part.forward for part in model] == own
 
 
@@ -290,7 +290,7 @@ def test_statistics_change_once_where_torch_compiles() -> None:
     model, x = convnet()
     total = memplan.estimate(model, args=(x,), train=True).total
     plain = copy.deepcopy(model)
-    assert memplan.run.checkpoint(model, total * 85 // 100, args=(x,)).modules
+    assert memplan.torch.checkpoint(model, total * 85 // 100, args=(x,)).modules
     torch._dynamo.reset()
     try:
         compiled = torch.compile(model, backend="aot_eager")
@@ -307,9 +307,9 @@ def test_statistics_change_once_where_torch_compiles() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_bad_models_and_folders_are_named(way: str) -> None:
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got a str"):
-        getattr(memplan.run, way)("model.onnx", "1MiB")
+        getattr(memplan.torch, way)("model.onnx", "1MiB")
     if way != "checkpoint":
-        fit = getattr(memplan.run, way)
+        fit = getattr(memplan.torch, way)
         with pytest.raises(FileNotFoundError, match="folder must be a folder that exists, got '/nowhere/to/be'"):
             fit(torch.nn.Linear(2, 2), "1MiB", args=(torch.ones(2, 2),), folder="/nowhere/to/be")
 
@@ -317,7 +317,7 @@ def test_bad_models_and_folders_are_named(way: str) -> None:
 def test_offloaded_bytes_are_moved_once_and_make_room() -> None:
     model, x = transformer()
     total = total_of_transformer()
-    with memplan.run.offload(model, total * 7 // 10, args=(x,)) as found:
+    with memplan.torch.offload(model, total * 7 // 10, args=(x,)) as found:
         step_of(model, x)()
         first = found.moved
         step_of(model, x)()
@@ -327,7 +327,7 @@ def test_offloaded_bytes_are_moved_once_and_make_room() -> None:
 
 
 def test_a_saved_view_and_a_written_storage_come_back_as_they_were() -> None:
-    from memplan.run.eager.offloading import Store, _Handle
+    from memplan.torch.training.offloading import Store, _Handle
 
     store, base = Store(None), torch.arange(4096.0)
     view = base.view(64, 64).t()[3:9, ::2]

@@ -16,8 +16,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan.run.eager import build  # noqa: E402
-from memplan.run.eager.library import cpu  # noqa: E402
+from memplan.torch.training import build  # noqa: E402
+from memplan.torch.training.library import cpu  # noqa: E402
 
 Step = Callable[[], Any]
 
@@ -49,7 +49,7 @@ def trainer(seed: int = 0) -> Step:
 
 
 def recorded(step: Step, **options: Any) -> memplan.Tape:
-    with memplan.record(**options) as tape:
+    with memplan.torch.record(**options) as tape:
         step()
     return tape
 
@@ -67,11 +67,11 @@ def test_a_training_loop_has_the_same_losses() -> None:
     plain, step = trainer(), trainer()
     expected = [plain() for _ in range(7)]
     losses = []
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         losses.append(step())
     plan = memplan.plan(tape)
     assert plan.peak <= 1.01 * plan.load
-    arena = memplan.run.arena(plan)
+    arena = memplan.torch.arena(plan)
     for _ in range(3):
         with arena:
             losses.append(step())
@@ -125,10 +125,10 @@ def test_two_recorded_steps_say_when_gradients_die() -> None:
                 parameter -= 1e-3 * parameter.grad
         return float(loss.detach())
 
-    with memplan.record() as one:
+    with memplan.torch.record() as one:
         step()
     assert one.outlives.sum() == 2
-    with memplan.record(stacks=True) as two:
+    with memplan.torch.record(stacks=True) as two:
         torch.empty(5)  # no part of a step
         for _ in range(2):
             two.step()
@@ -138,7 +138,7 @@ def test_two_recorded_steps_say_when_gradients_die() -> None:
     assert two.size.tolist() == one.size.tolist()
     assert len(two.stacks) == len(two)
     assert two.peak == one.peak
-    arena = memplan.run.arena(memplan.plan(two))
+    arena = memplan.torch.arena(memplan.plan(two))
     with arena:
         for _ in range(3):
             arena.step()
@@ -158,7 +158,7 @@ def test_what_lives_longer_than_two_steps_outlives() -> None:
         if len(kept) > 2:
             kept.pop(0)
 
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         for _ in range(4):
             tape.step()
             step()
@@ -179,7 +179,7 @@ def test_stacks_say_where() -> None:
 
 def test_a_tensor_keeps_the_arena_that_it_lies_in() -> None:
     tape = recorded(lambda: torch.full((1000,), 1.0))
-    arena = memplan.run.arena(memplan.plan(tape))
+    arena = memplan.torch.arena(memplan.plan(tape))
     with arena:
         kept = torch.full((1000,), 1.0)
     assert arena.report().alive == 1
@@ -193,7 +193,7 @@ def test_a_tensor_keeps_the_arena_that_it_lies_in() -> None:
 
 
 def test_a_slot_in_use_is_not_given_again() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: [len(torch.full((1000,), 1.0)) for _ in range(3)])))
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: [len(torch.full((1000,), 1.0)) for _ in range(3)])))
     with arena:
         kept = [torch.full((1000,), float(value)) for value in range(3)]
     assert [float(tensor.mean()) for tensor in kept] == [0, 1, 2]
@@ -207,7 +207,7 @@ def test_a_slot_in_use_is_not_given_again() -> None:
 
 
 def test_what_outlives_its_step_lies_outside_from_then_on() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.full((1000,), 1.0))))
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.full((1000,), 1.0))))
     kept = []
     with arena:
         for value in range(4):
@@ -220,7 +220,7 @@ def test_what_outlives_its_step_lies_outside_from_then_on() -> None:
 
 def test_a_divergence_says_where() -> None:
     plan = memplan.plan(recorded(lambda: (torch.empty(10), torch.empty(20))))
-    arena = memplan.run.arena({"train": plan}, stacks=True)
+    arena = memplan.torch.arena({"train": plan}, stacks=True)
     with arena:
         a = torch.empty(10)
         b = torch.empty(30)
@@ -237,7 +237,7 @@ def test_a_divergence_says_where() -> None:
 
 
 def test_an_arena_that_keeps_stacks_is_freed() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))), stacks=True)
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.empty(10))), stacks=True)
     with arena:
         torch.empty(30)
     del arena
@@ -245,7 +245,7 @@ def test_an_arena_that_keeps_stacks_is_freed() -> None:
 
 
 def test_more_than_the_tape_has() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))))
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.empty(10))))
     with arena:
         kept = [torch.empty(10), torch.empty(10)]
         thread = threading.Thread(target=lambda: kept.append(torch.empty(5)))
@@ -263,12 +263,12 @@ def test_plans_of_several_shapes_share_an_arena() -> None:
     batches, named_batches = [16, 16, 5, 16, 5], [(5, "last"), (16, "full"), (5, "last"), (9, "last")]
     expected = [plain(batch) for batch in (16, 5, *batches, *(batch for batch, _ in named_batches))]
     losses = []
-    with memplan.record() as full:
+    with memplan.torch.record() as full:
         losses.append(step(16))
-    with memplan.record() as last:
+    with memplan.torch.record() as last:
         losses.append(step(5))
     plans = {"full": memplan.plan(full), "last": memplan.plan(last)}
-    arena = memplan.run.arena(plans)
+    arena = memplan.torch.arena(plans)
     with arena:
         for batch in batches:
             arena.step()
@@ -276,7 +276,7 @@ def test_plans_of_several_shapes_share_an_arena() -> None:
     report = arena.report()
     assert report.missed <= 4  # where the first sizes are the same, the wrong plan's slots are given out
     assert report.arena_bytes == max(plan.peak for plan in plans.values())
-    named = memplan.run.arena(plans)
+    named = memplan.torch.arena(plans)
     with named:
         for batch, name in named_batches:
             assert named.report().missed == 0
@@ -289,10 +289,10 @@ def test_plans_of_several_shapes_share_an_arena() -> None:
 
 
 def test_an_exception_leaves_torch_as_it_was() -> None:
-    with pytest.raises(ZeroDivisionError), memplan.record() as tape:
+    with pytest.raises(ZeroDivisionError), memplan.torch.record() as tape:
         fail()
     assert tape.size.tolist() == [40]
-    arena = memplan.run.arena(memplan.plan(tape))
+    arena = memplan.torch.arena(memplan.plan(tape))
     with pytest.raises(ZeroDivisionError), arena:
         fail()
     torch.empty(10)
@@ -300,14 +300,14 @@ def test_an_exception_leaves_torch_as_it_was() -> None:
 
 
 def test_one_thing_at_a_time() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(10))))
-    with memplan.record():
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.empty(10))))
+    with memplan.torch.record():
         with pytest.raises(RuntimeError, match=r"an arena's step cannot begin: a recording has not ended"), arena:
             pass
-        with pytest.raises(RuntimeError, match="a recording has not ended"), memplan.record():
+        with pytest.raises(RuntimeError, match="a recording has not ended"), memplan.torch.record():
             pass
     with arena, pytest.raises(RuntimeError, match=r"a recording cannot begin: an arena's step has not ended"):  # noqa: SIM117
-        with memplan.record():
+        with memplan.torch.record():
             pass
     with pytest.raises(RuntimeError, match=r"inside of `with arena:`"):
         arena.step()
@@ -317,7 +317,7 @@ def test_one_thing_at_a_time() -> None:
 
 def test_two_arenas_one_after_another() -> None:
     plan = memplan.plan(recorded(lambda: torch.full((100,), 1.0)))
-    first, second = memplan.run.arena(plan), memplan.run.arena(plan)
+    first, second = memplan.torch.arena(plan), memplan.torch.arena(plan)
     with first:
         a = torch.full((100,), 1.0)
     with second:
@@ -329,7 +329,7 @@ def test_two_arenas_one_after_another() -> None:
 
 def test_memory_that_grows_later() -> None:
     """A tensor keeps the allocator that it came from, and asks it again when the step is over."""
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.full((100,), 1.0))))
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.full((100,), 1.0))))
     with arena:
         a = torch.full((100,), 1.0)
     a.resize_(10_000)
@@ -340,15 +340,15 @@ def test_memory_that_grows_later() -> None:
 def test_what_is_no_plan_of_a_tape() -> None:
     plan = memplan.plan(memplan.Problem([4], [0], [1]))
     with pytest.raises(ValueError, match=r"plan '0' is not of a tape: record a step"):
-        memplan.run.arena(plan)
+        memplan.torch.arena(plan)
     tape = recorded(lambda: torch.empty(10))
     with pytest.raises(ValueError, match="is not of a tape"):
-        memplan.run.arena(pickle.loads(pickle.dumps(memplan.plan(tape))))
+        memplan.torch.arena(pickle.loads(pickle.dumps(memplan.plan(tape))))
     for wrong in (None, "plan", [], {}, 3):
         with pytest.raises(TypeError, match="arena takes a plan, or a sequence or mapping of plans"):
-            memplan.run.arena(wrong)
+            memplan.torch.arena(wrong)
     with pytest.raises(TypeError, match=r"arena takes plans, got Tape for 'a'"):
-        memplan.run.arena({"a": tape})
+        memplan.torch.arena({"a": tape})
 
 
 def test_a_plan_outside_of_its_arena_is_refused() -> None:
@@ -357,15 +357,15 @@ def test_a_plan_outside_of_its_arena_is_refused() -> None:
     plan = memplan.plan(recorded(lambda: torch.empty(100)))
     for wrong in (replace(plan, offsets=plan.offsets + 64), replace(plan, offsets=plan.offsets - 64)):
         with pytest.raises(ValueError, match=r"a slot must lie in the arena of 448 bytes, aligned to 64, got offset"):
-            memplan.run.arena(wrong)
+            memplan.torch.arena(wrong)
     with pytest.raises(ValueError, match="got offset 8 "):
-        memplan.run.arena(replace(plan, offsets=plan.offsets + 8, peak=512))
+        memplan.torch.arena(replace(plan, offsets=plan.offsets + 8, peak=512))
     with pytest.raises(MemoryError, match="cannot be made"):
-        memplan.run.arena(replace(plan, peak=2**60))
+        memplan.torch.arena(replace(plan, peak=2**60))
 
 
 def test_the_profiler_sees_what_is_served() -> None:
-    arena = memplan.run.arena(memplan.plan(recorded(lambda: torch.empty(1000))))
+    arena = memplan.torch.arena(memplan.plan(recorded(lambda: torch.empty(1000))))
     with torch.profiler.profile(profile_memory=True) as profile, arena:
         torch.empty(1000)
     assert max(event.cpu_memory_usage for event in profile.key_averages()) == 4000
@@ -398,6 +398,6 @@ def test_the_library_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_torch() -> None:
-    code = "import sys; sys.modules['torch'] = None\nimport memplan\nmemplan.record().__enter__()"
+    code = "import sys; sys.modules['torch'] = None\nimport memplan\nmemplan.torch.record().__enter__()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "this needs torch: pip install 'memplan[torch]'" in done.stderr

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan.run.eager.library import cpu  # noqa: E402
+from memplan.torch.training.library import cpu  # noqa: E402
 
 Program = list[tuple[str, int, int]]  # what, a tensor's name, elements
 
@@ -92,17 +92,17 @@ def check(kept: list[tuple[Any, float]]) -> None:
         assert bool((tensor == value).all()), value
 
 
-def trial(seed: int) -> memplan.run.eager.report.Report:
+def trial(seed: int) -> memplan.torch.training.report.Report:
     chance = random.Random(seed)
     recorded = [program(chance) for _ in range(chance.choice((1, 1, 2)))]
     plans = []
     for steps in recorded:
-        with memplan.record() as tape:
+        with memplan.torch.record() as tape:
             for _ in range(chance.choice((1, 2))):
                 tape.step()
                 run(steps, [])
         plans.append(memplan.plan(tape, chance.choice(("first_fit", "greedy_by_size"))))
-    arena = memplan.run.arena(plans)
+    arena = memplan.torch.arena(plans)
     kept: list[tuple[Any, float]] = []
     for _ in range(4):
         name = chance.randrange(len(plans))
@@ -148,7 +148,7 @@ def planned_trial(seed: int) -> int:
     chance = random.Random(seed)
     known = [program(chance) for _ in range(chance.choice((1, 2)))]
     kept: list[tuple[Any, float]] = []
-    step = memplan.run.planned(lambda like, steps: run(steps, kept), warmup=chance.choice((0, 1)), quiet=True)
+    step = memplan.torch.planned(lambda like, steps: run(steps, kept), warmup=chance.choice((0, 1)), quiet=True)
     for _ in range(12):
         number = chance.randrange(len(known))
         steps = changed(known[number], chance)
@@ -198,9 +198,9 @@ def test_threads_at_once() -> None:
             thread.join()
         shared.clear()
 
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         step()
-    arena = memplan.run.arena(memplan.plan(tape, "first_fit"))
+    arena = memplan.torch.arena(memplan.plan(tape, "first_fit"))
     for _ in range(5):
         with arena:
             step()
@@ -213,9 +213,9 @@ def test_a_process_forked_in_a_step(tmp_path: Any) -> None:
     """Its tensors are its own: workers of data loaders are such processes."""
     import os
 
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         torch.full((5000,), 1.0)
-    arena = memplan.run.arena(memplan.plan(tape))
+    arena = memplan.torch.arena(memplan.plan(tape))
     with arena:
         child = os.fork()
         value = 2.0 if child else 3.0

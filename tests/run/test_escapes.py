@@ -20,7 +20,7 @@ if sys.platform != "linux":
     pytest.skip("kernels are served on Linux only", allow_module_level=True)
 
 import memplan  # noqa: E402
-from memplan.run.eager.library import cpu  # noqa: E402
+from memplan.torch.training.library import cpu  # noqa: E402
 
 nn = torch.nn
 Run = Callable[[Any], Any]
@@ -72,7 +72,7 @@ def made(kernels_of_this_file: None) -> dict[str, Served]:
     by_memplan = torch.compile(
         module, backend="memplan", dynamic=False, options={"pages": False}
     )  # else none is served
-    step = memplan.run.planned(lambda x: module(x), quiet=True)
+    step = memplan.torch.planned(lambda x: module(x), quiet=True)
     found = {
         "plan": Served(lambda x: plan.run(x).outputs, module),
         "compiled": Served(by_memplan, by_torch),
@@ -92,7 +92,7 @@ def served(request: pytest.FixtureRequest, made: dict[str, Served]) -> Iterator[
 
 
 def test_kernels_are_served(made: dict[str, Served]) -> None:
-    assert any("scratch" in name for found in memplan.compiled_plans() for name in found.plan.problem.names)
+    assert any("scratch" in name for found in memplan.torch.compiled_plans() for name in found.plan.problem.names)
 
 
 def test_views_that_are_kept(served: Served) -> None:
@@ -212,7 +212,7 @@ def test_what_hooks_keep(way: str, kernels_of_this_file: None) -> None:
         return module(x).square().sum()
 
     if way == "planned":
-        step = memplan.run.planned(step, quiet=True)
+        step = memplan.torch.planned(step, quiet=True)
     else:
         loss = torch.compile(loss, backend="memplan", dynamic=False)
     for number in range(6):

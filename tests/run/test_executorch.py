@@ -35,7 +35,7 @@ def empty_graph() -> Any:
 
 def placed(specs: list[Any], planner: str = "auto", padding: int = 0, **options: Any) -> tuple[Any, Any]:
     """The algorithm, and what it gives."""
-    algorithm = memplan.run.executorch.memory_planning_algo(planner, **options)
+    algorithm = memplan.executorch.memory_planning_algo(planner, **options)
     return algorithm, algorithm(ALIGNMENT, specs, empty_graph(), None, padding)
 
 
@@ -114,7 +114,7 @@ def test_executorch_finds_nothing_wrong_with_pairs() -> None:
     """Its own rules, as its Verifier has them, for random specs that lie in no others."""
     for seed in range(20):
         specs = [one for one in random_specs(random.Random(seed)) if one.storage_base is None]
-        algorithm = memplan.run.executorch.memory_planning_algo()
+        algorithm = memplan.executorch.memory_planning_algo()
         MemoryPlanningAlgorithmSuite([algorithm])(ALIGNMENT, specs, empty_graph(), None, 0)
         for k, a in enumerate(specs):
             for b in specs[k + 1 :]:
@@ -146,7 +146,7 @@ def test_no_specs_need_no_bytes() -> None:
 def test_bytes_that_a_graph_reserves_at_the_bottom_stay_free() -> None:
     graph = empty_graph()
     graph.input_mem_buffer_sizes = [0, 48, 0, 32]
-    algorithm = memplan.run.executorch.memory_planning_algo()
+    algorithm = memplan.executorch.memory_planning_algo()
     one = spec(64, 0, 1)
     result = algorithm(ALIGNMENT, [one], graph, None, 0)
     assert result.bufsizes == [0, 112, 0, 32]
@@ -154,7 +154,7 @@ def test_bytes_that_a_graph_reserves_at_the_bottom_stay_free() -> None:
 
 
 def test_memories_of_devices_are_numbered_as_in_the_program() -> None:
-    graph, algorithm = empty_graph(), memplan.run.executorch.memory_planning_algo()
+    graph, algorithm = empty_graph(), memplan.executorch.memory_planning_algo()
     first, second, gpu = spec(64, 0, 1), spec(32, 0, 1, 2), spec(16, 0, 1)
     gpu.device, gpu.device_index = DeviceType.CUDA, 1
     for _ in range(2):  # the second time it begins anew
@@ -229,23 +229,23 @@ def test_padding_counts_as_part_of_a_capacity() -> None:
 )
 def test_a_bad_capacity_is_refused(capacity: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        memplan.run.executorch.memory_planning_algo(capacity=capacity)
+        memplan.executorch.memory_planning_algo(capacity=capacity)
 
 
 def test_bad_options_are_refused_before_anything_is_planned() -> None:
     for options in ({"planner": "no_such"}, {"time_limit": -1}, {"threads": 0}):
         with pytest.raises(ValueError, match=r"no_such|time_limit|threads"):
-            memplan.run.executorch.memory_planning_algo(**options)
+            memplan.executorch.memory_planning_algo(**options)
 
 
 def test_without_executorch_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memplan.run.executorch.versions.find_spec", lambda name: None)
+    monkeypatch.setattr("memplan.executorch.versions.find_spec", lambda name: None)
     with pytest.raises(memplan.MissingDependencyError, match=r"pip install 'memplan\[executorch\]'"):
-        memplan.run.executorch.memory_planning_pass()
+        memplan.executorch.memory_planning_pass()
 
 
 def test_a_version_that_lacks_a_name_is_refused_with_those_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memplan.run.executorch import versions
+    from memplan.executorch import versions
 
     tested = pytest.raises(memplan.UnsupportedError, match=r"names of executorch 1\.5; this is executorch \d")
     with tested, versions.names_of_executorch():

@@ -115,13 +115,13 @@ def test_memories_of_other_devices_are_not_filled() -> None:
 
 def test_a_program_runs_in_memories_that_are_filled_in_turn() -> None:
     model, inputs = widths()
-    memory = memplan.run.executorch.memory_planning_pass(capacity={1: "16KiB", 2: "64KiB"})
+    memory = memplan.executorch.memory_planning_pass(capacity={1: "16KiB", 2: "64KiB"})
     program = program_of(model, memory)
     assert [arena.memory for arena in memory.arenas] == [1, 2]
     assert sizes(program) == [[0, *(arena.bytes for arena in memory.arenas)]]
     assert all(arena.bytes <= 16 * KiB for arena in memory.arenas)  # of 28 KiB in one memory
     assert torch.allclose(runs(program, inputs)[0][0], model.module()(*inputs), atol=1e-5)
-    only = memplan.run.executorch.memory_planning_pass(capacity={1: "32KiB", 2: "64KiB"})
+    only = memplan.executorch.memory_planning_pass(capacity={1: "32KiB", 2: "64KiB"})
     program_of(widths()[0], only)
     assert [arena.memory for arena in only.arenas] == [1]
 
@@ -139,7 +139,7 @@ def test_bodies_are_filled_in_turn_too() -> None:
 
     inputs = [(torch.ones(1, 256),), (-torch.ones(1, 256),)]
     model = torch.export.export(Branches(), inputs[0])
-    memory = memplan.run.executorch.memory_planning_pass(capacity={1: "4KiB", 2: "16KiB"})
+    memory = memplan.executorch.memory_planning_pass(capacity={1: "4KiB", 2: "16KiB"})
     program = program_of(model, memory)
     assert {arena.memory for arena in memory.arenas if arena.body} == {1, 2}
     assert all(arena.bytes <= 4 * KiB for arena in memory.arenas if arena.memory == 1)
@@ -149,6 +149,6 @@ def test_bodies_are_filled_in_turn_too() -> None:
 
 def test_state_that_methods_share_keeps_its_memory() -> None:
     model, _ = widths()
-    shared = memplan.run.executorch.memory_planning_pass(capacity={1: "16KiB", 2: "64KiB"}, share_mutable_buffers=True)
+    shared = memplan.executorch.memory_planning_pass(capacity={1: "16KiB", 2: "64KiB"}, share_mutable_buffers=True)
     with pytest.raises(memplan.InfeasibleError, match="memory 1: no plan fits a capacity of 16384"):
         program_of({"forward": model}, shared)

@@ -19,9 +19,9 @@ from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
 from builders.branching import branching
-from memplan.run.ordering import PieceGraph
+from memplan.running.ordering import PieceGraph
 
-memory_planning_pass = memplan.run.executorch.memory_planning_pass
+memory_planning_pass = memplan.executorch.memory_planning_pass
 
 
 def lowered(model: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> tuple[Any, Any]:

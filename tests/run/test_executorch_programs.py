@@ -25,7 +25,7 @@ from executorch.exir.schema import DeviceType
 from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
-memory_planning_pass = memplan.run.executorch.memory_planning_pass
+memory_planning_pass = memplan.executorch.memory_planning_pass
 Args = tuple[Any, ...]
 
 
@@ -194,7 +194,7 @@ def test_bodies_are_named_by_their_paths_and_what_greedy_needs_counts_its_own_bo
 @pytest.mark.parametrize("model", [one_after_another, one_in_another, handed_through], ids=lambda model: model.__name__)
 def test_an_algorithm_that_does_not_know_branches_keeps_their_arenas(model: Callable[..., Any]) -> None:
     """In a pass of one's own; and where greedy may plan the graph around them, which places no results."""
-    algorithm = memplan.run.executorch.memory_planning_algo()
+    algorithm = memplan.executorch.memory_planning_algo()
     for memory in (
         greedy(memory_planning_algo=MemoryPlanningAlgorithmSuite([algorithm])),
         memory_planning_pass(fallback=True),
@@ -512,7 +512,7 @@ def test_executorchs_verifier_finds_nothing_wrong() -> None:
 
 
 def test_an_algorithm_without_its_suite_is_refused_by_executorch() -> None:
-    algorithm = memplan.run.executorch.memory_planning_algo()
+    algorithm = memplan.executorch.memory_planning_algo()
     with pytest.raises(TypeError):
         program_of(widths()[0], MemoryPlanningPass(memory_planning_algo=algorithm))
 

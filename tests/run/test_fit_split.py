@@ -1,4 +1,4 @@
-"""`memplan.run.fit` with "split": modules in pieces, and logits that are never whole."""
+"""`memplan.torch.fit` with "split": modules in pieces, and logits that are never whole."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.eager.fitted_modules import Step  # noqa: E402
-from memplan.run.eager.heads import Logits, with_heads  # noqa: E402
+from memplan.torch.training.fitted_modules import Step  # noqa: E402
+from memplan.torch.training.heads import Logits, with_heads  # noqa: E402
 
 ROWS, WIDTH, WORDS = 640, 8, 300
 
@@ -108,10 +108,10 @@ def test_losses_in_pieces_equal_those_of_eager(name: str) -> None:
 def test_random_numbers_are_said_to_forbid_pieces() -> None:
     model = nn.Sequential(nn.Linear(4, 64), nn.Dropout(), nn.Sequential(nn.ReLU(), nn.Dropout()), nn.Linear(64, 1))
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.run.fit(model, "10%", args=(torch.zeros(64, 4),), allow=["split"])
+        memplan.torch.fit(model, "10%", args=(torch.zeros(64, 4),), allow=["split"])
     assert "what draws random numbers does not run in pieces: '1', '2.1', and the modules around" in str(caught.value)
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.run.fit(model.eval(), "10%", args=(torch.zeros(64, 4),), allow=["split"])
+        memplan.torch.fit(model.eval(), "10%", args=(torch.zeros(64, 4),), allow=["split"])
     assert "random" not in str(caught.value)
 
 
@@ -277,9 +277,9 @@ def test_modules_in_pieces_hold_less_with_equal_gradients() -> None:
         return [p.grad for p in model.parameters()]
 
     expected = gradients()
-    with memplan.run.fit(model, "least", allow=["recompute"], **how) as again:
+    with memplan.torch.fit(model, "least", allow=["recompute"], **how) as again:
         pass
-    with memplan.run.fit(model, "least", allow=["split"], **how) as found:
+    with memplan.torch.fit(model, "least", allow=["split"], **how) as found:
         torch.testing.assert_close(gradients(), expected)
         with torch.no_grad():
             torch.testing.assert_close(model(x), model(x))
@@ -293,17 +293,17 @@ def test_a_loss_fits_where_whole_logits_do_not() -> None:
     model, ids = double(LOSSES["flat"]), ids_of()
     usual = memplan.estimate(model, args=(ids,), train=True).total
     with pytest.raises(memplan.InfeasibleError, match="a step holds at least") as caught:
-        memplan.run.fit(model, "50%", args=(ids,), allow=["recompute", "offload"])
+        memplan.torch.fit(model, "50%", args=(ids,), allow=["recompute", "offload"])
     assert caught.value.proven
     expected = step(model, ids)
-    with memplan.run.fit(model, "50%", args=(ids,)) as found:
+    with memplan.torch.fit(model, "50%", args=(ids,)) as found:
         assert found.split == ("head",)
         assert found.after.total <= usual // 2
         assert found.added_cost == 0
         torch.testing.assert_close(step(model, ids), expected)
     assert type(model.head(torch.randn(2, WIDTH).double())) is Tensor
-    with memplan.run.fit(model, "99%", args=(ids,)) as exact:
+    with memplan.torch.fit(model, "99%", args=(ids,)) as exact:
         assert not exact.split  # as long as something else fits, results are equal bit for bit
     with pytest.raises(memplan.InfeasibleError) as least:
-        memplan.run.fit(model, "1KiB", args=(ids,))
+        memplan.torch.fit(model, "1KiB", args=(ids,))
     assert 1024 < least.value.lower_bound < caught.value.lower_bound

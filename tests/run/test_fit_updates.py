@@ -1,4 +1,4 @@
-"""`memplan.run.fit` with updates as gradients come, and the floor below which no step goes."""
+"""`memplan.torch.fit` with updates as gradients come, and the floor below which no step goes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
-from memplan.run.eager.fitted_modules import Step  # noqa: E402
-from memplan.run.eager.floor import floor_of  # noqa: E402
+from memplan.torch.training.fitted_modules import Step  # noqa: E402
+from memplan.torch.training.floor import floor_of  # noqa: E402
 from run.test_checkpoint import Block, squares, transformer  # noqa: E402
 from run.test_updating import equal  # noqa: E402
 
@@ -48,8 +48,8 @@ def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, beg
     kept = memplan.estimate(model, train=True, **how).kept
     budget = floor_of(Step(model, **how).run(watch=True), kept, False).total - 1
     with pytest.raises(memplan.InfeasibleError):
-        memplan.run.fit(model, budget, allow=["update"], **how)
-    with memplan.run.fit(model, budget, **how) as found:
+        memplan.torch.fit(model, budget, allow=["update"], **how)
+    with memplan.torch.fit(model, budget, **how) as found:
         assert found.updates is not None
         assert found.modules
         assert "update as gradients come: the optimizer" in str(found)
@@ -73,7 +73,7 @@ def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, beg
 def test_updates_are_left_out_where_modules_fit_without_at_the_same_cost() -> None:
     model, x = network()
     optimizer = torch.optim.AdamW(model.parameters())
-    with memplan.run.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
+    with memplan.torch.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
         assert found.modules
         assert found.updates is None
 
@@ -99,8 +99,8 @@ def test_the_model_itself_may_move_out_what_it_keeps() -> None:
     expected = trained(plain, x, first)
     usual = memplan.estimate(model, args=(x,), train=True, loss=squares).total
     with pytest.raises(memplan.InfeasibleError):
-        memplan.run.checkpoint(model, "50%", args=(x,), loss=squares)
-    with memplan.run.fit(model, "50%", args=(x,), loss=squares) as found:
+        memplan.torch.checkpoint(model, "50%", args=(x,), loss=squares)
+    with memplan.torch.fit(model, "50%", args=(x,), loss=squares) as found:
         assert found.offloaded == ("",)
         assert "keep tensors in a file: the whole model" in str(found)
         assert equal(trained(model, x, second), expected)
@@ -113,7 +113,7 @@ def test_updates_alone_cost_nothing() -> None:
     torch.manual_seed(0)
     model, x = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8))), torch.randn(2, 64)
     optimizer = torch.optim.SGD(model.parameters())
-    with memplan.run.fit(model, "70%", args=(x,), optimizer=optimizer) as found:
+    with memplan.torch.fit(model, "70%", args=(x,), optimizer=optimizer) as found:
         assert (found.modules, found.added_cost) == ((), 0.0)
         assert found.after.total <= found.before.total * 7 // 10
         assert found.updates is not None
@@ -124,7 +124,7 @@ def test_states_of_what_gets_no_gradient_are_not_counted() -> None:
     model.unused = torch.nn.Linear(300, 300)
     model.forward = lambda x: torch.nn.Sequential.forward(model[:3], x)
     optimizer = torch.optim.AdamW(model.parameters())
-    with memplan.run.fit(model, "least", args=(x,), optimizer=optimizer, allow=["update"]) as found:
+    with memplan.torch.fit(model, "least", args=(x,), optimizer=optimizer, allow=["update"]) as found:
         assert found.after.kept == found.before.kept
 
 
@@ -133,11 +133,11 @@ def test_optimizers_that_cannot() -> None:
     parameters = list(model.parameters())
     how: dict[str, Any] = {"args": (x,), "allow": ["update"]}
     with pytest.raises(TypeError, match="takes an optimizer of torch, got a type; a class has no parameters yet"):
-        memplan.run.fit(model, "60%", optimizer=torch.optim.AdamW, **how)
+        memplan.torch.fit(model, "60%", optimizer=torch.optim.AdamW, **how)
     with pytest.raises(
         memplan.InfeasibleError, match="updates as gradients come hold less, if optimizer= is an instance"
     ):
-        memplan.run.fit(model, "1%", args=(x,), optimizer=torch.optim.AdamW)
+        memplan.torch.fit(model, "1%", args=(x,), optimizer=torch.optim.AdamW)
 
     class Counts(torch.optim.SGD):
         def step(self, closure: Any = None) -> None:
@@ -148,17 +148,17 @@ def test_optimizers_that_cannot() -> None:
     counts = Counts(parameters)
     counts.param_groups[0]["count"] = 0
     with pytest.raises(memplan.UnsupportedError, match="the updates of Counts cannot run one by one in a step without"):
-        memplan.run.fit(model, "60%", optimizer=counts, **how)
-    with memplan.run.fit(model, "least", args=(x,), optimizer=counts) as found:
+        memplan.torch.fit(model, "60%", optimizer=counts, **how)
+    with memplan.torch.fit(model, "least", args=(x,), optimizer=counts) as found:
         assert found.updates is None
     optimizer = torch.optim.SGD(parameters)
-    with memplan.run.update_as_you_go(optimizer):
+    with memplan.torch.update_as_you_go(optimizer):
         with pytest.raises(memplan.UnsupportedError, match="is updated as you go already; remove that first"):
-            memplan.run.fit(model, "60%", optimizer=optimizer, **how)
-        with memplan.run.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
+            memplan.torch.fit(model, "60%", optimizer=optimizer, **how)
+        with memplan.torch.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
             assert found.updates is None
     with pytest.raises(TypeError, match="a step has args, kwargs, optimizer, autocast, loss, device, got optimiser="):
-        memplan.run.checkpoint(model, "60%", optimiser="SGD")
+        memplan.torch.checkpoint(model, "60%", optimiser="SGD")
 
 
 class Words(torch.nn.Module):
@@ -183,7 +183,7 @@ def test_the_floor_names_what_stands_in_the_way(updates: bool) -> None:
     allow = ["recompute", "offload", "update"] if updates else ["recompute", "offload"]
     logits = 100 * 3000 * 4
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.run.fit(model, 3 * logits, args=(x,), optimizer=optimizer, loss=entropy, allow=allow)
+        memplan.torch.fit(model, 3 * logits, args=(x,), optimizer=optimizer, loss=entropy, allow=allow)
     error = caught.value
     assert error.proven
     assert "aten._log_softmax_backward_data in the backward pass needs" in str(error)
@@ -200,5 +200,5 @@ def test_nothing_that_is_found_is_below_the_floor(make: Any) -> None:
     optimizer = torch.optim.SGD(model.parameters())
     for allow in (["recompute"], ["offload"], ["update"], ["recompute", "offload"], ["offload", "update"]):
         with pytest.raises(memplan.InfeasibleError) as caught:
-            memplan.run.fit(model, 1, args=(x,), optimizer=optimizer, allow=allow)
+            memplan.torch.fit(model, 1, args=(x,), optimizer=optimizer, allow=allow)
         assert caught.value.lower_bound <= caught.value.peak

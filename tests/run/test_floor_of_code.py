@@ -1,4 +1,4 @@
-"""What the code of forward holds is a floor of `memplan.run.fit`, whatever modules do."""
+"""What the code of forward holds is a floor of `memplan.torch.fit`, whatever modules do."""
 
 from typing import Any
 
@@ -140,7 +140,7 @@ def refused(model: Any, budget: int = 1, rows: int = ROWS, **how: Any) -> Any:
     """The error of a budget that nothing fits, and the bytes of weights, states and inputs."""
     how |= {"args": (torch.randn(rows, WIDTH),), "optimizer": torch.optim.SGD(model.parameters())}
     with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.run.fit(model, budget, **how)
+        memplan.torch.fit(model, budget, **how)
     assert caught.value.lower_bound <= caught.value.peak
     how.pop("allow", None)
     return caught.value, memplan.estimate(model, train=True, **how).kept

@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.explaining.held import ARENA  # noqa: E402
-from memplan.run.eager.holding import around  # noqa: E402
+from memplan.torch.training.holding import around  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 
@@ -66,7 +66,7 @@ def test_compiled_graphs() -> None:
     with torch.no_grad():
         torch.compile(model, backend="memplan", dynamic=False)(x)
     kinds, seen = {}, set()
-    for graph in memplan.compiled_plans():
+    for graph in memplan.torch.compiled_plans():
         found = graph.explain()
         assert (found.peak, found.load) == (graph.planned, graph.load)
         assert found.what == f"{graph.name} on cpu"
@@ -86,7 +86,7 @@ def test_what_forward_saves_is_what_would_bring_less() -> None:
     """With all that is saved away, forward holds far less than the arena and the rest alone."""
     model = net()
     torch.compile(model, backend="memplan", dynamic=False)(torch.randn(16, 3, 8, 8)).sum().backward()
-    for graph in memplan.compiled_plans():
+    for graph in memplan.torch.compiled_plans():
         (advice,) = [a for a in graph.explain().advice if a.kind == "saved for backward"]
         assert advice.load < graph.load
         assert advice.bytes > 0
@@ -95,7 +95,7 @@ def test_what_forward_saves_is_what_would_bring_less() -> None:
 
 def test_a_planned_step() -> None:
     model = net()
-    step = memplan.run.planned(trainer(model, model), quiet=True, stacks=True)
+    step = memplan.torch.planned(trainer(model, model), quiet=True, stacks=True)
     with pytest.raises(RuntimeError, match="not planned yet: call it 3 times"):
         step.explain()
     for _ in range(4):
@@ -136,7 +136,7 @@ def test_tensors_without_bytes_of_their_own_are_passed_over() -> None:
 def test_a_fitted_step() -> None:
     model = nn.Sequential(*(nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32)) for _ in range(4)))
     x = torch.randn(256, 32)
-    for change in (memplan.run.checkpoint, memplan.run.offload, memplan.run.fit):
+    for change in (memplan.torch.checkpoint, memplan.torch.offload, memplan.torch.fit):
         with change(model, "80%", args=(x,), optimizer=torch.optim.AdamW) as fitted:
             found = fitted.explain()
         assert found.peak == found.load == fitted.after.total
@@ -155,7 +155,7 @@ def test_a_planned_step_of_a_compiled_model(backend: str) -> None:
     """Losses and weights are those of the compiled model alone, and compiled code is served by the arena too."""
     plain, own = net(), net()
     alone = trainer(plain, torch.compile(plain, backend=backend, dynamic=False))
-    step = memplan.run.planned(trainer(own, torch.compile(own, backend=backend, dynamic=False)), quiet=True)
+    step = memplan.torch.planned(trainer(own, torch.compile(own, backend=backend, dynamic=False)), quiet=True)
     assert all(torch.equal(alone(), step()) for _ in range(6))
     assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), own.parameters(), strict=True))
     report = step.report()

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 import memplan
-from memplan.run.inductor import backend, compiling, rewriting, trimming
-from memplan.run.inductor.compiled import loaded, loaded_since, times_loaded
-from memplan.run.inductor.forward_outputs import Step
-from memplan.run.inductor.settings import Settings
 from memplan.sizes import Budget, budget_of
+from memplan.torch.compiling import backend, compiling, rewriting, trimming
+from memplan.torch.compiling.compiled import loaded, loaded_since, times_loaded
+from memplan.torch.compiling.forward_outputs import Step
+from memplan.torch.compiling.settings import Settings
 
 pytest.importorskip("torch")
 
@@ -87,7 +87,7 @@ def test_inference() -> None:
     with torch.no_grad():
         result, (code,) = run_and_get_code(compiled(model, split=False), x)
     assert torch.equal(result, by_inductor()[0])
-    (found,) = memplan.compiled_plans()
+    (found,) = memplan.torch.compiled_plans()
     assert found.name.startswith("inference")
     assert found.device == "cpu"
     found.plan.verify()
@@ -103,7 +103,7 @@ def test_inference() -> None:
 def test_training() -> None:
     model, x = net()
     assert equal(gradients(model, compiled(model), x), by_inductor()[1])
-    kinds = [found.name.split()[0] for found in memplan.compiled_plans()]
+    kinds = [found.name.split()[0] for found in memplan.torch.compiled_plans()]
     assert set(kinds) == {"forward", "backward"}
     assert kinds == sorted(kinds, reverse=True)
 
@@ -152,7 +152,7 @@ def test_outputs_in_the_arena() -> None:
     model, x = net()
     with torch.no_grad():
         result = compiled(model, place=["intermediate", "output"])(x)
-    (found,) = memplan.compiled_plans()
+    (found,) = memplan.torch.compiled_plans()
     assert torch.equal(result, by_inductor()[0])
     assert found.outside == 0
     assert found.plan.peak <= result.untyped_storage().nbytes() == found.planned < found.plan.peak + 64
@@ -165,7 +165,7 @@ def test_planner_and_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = net()
     with torch.no_grad():
         compiled(model, planner="naive", alignment=4096, split=False)(x)
-    (found,) = memplan.compiled_plans()
+    (found,) = memplan.torch.compiled_plans()
     assert found.plan.planner == "naive"
     assert found.plan.peak >= found.plan.naive
     assert (found.plan.offsets % 4096 == 0).all()
@@ -176,7 +176,7 @@ def test_arenas_that_hold_more_are_not_made() -> None:
     with torch.no_grad():
         _, (code,) = run_and_get_code(compiled(model, planner="naive", alignment=4096, split=False), x)
     assert "arena0" not in code
-    assert not memplan.compiled_plans()
+    assert not memplan.torch.compiled_plans()
 
 
 def test_options_of_inductor_and_modes() -> None:
@@ -185,7 +185,7 @@ def test_options_of_inductor_and_modes() -> None:
     with torch.no_grad():
         _, (code,) = run_and_get_code(compiled(model, nan_asserts=True), x)
     assert "isnan" in code
-    assert memplan.compiled_plans()
+    assert memplan.torch.compiled_plans()
     assert compiling.options_of_mode("max-autotune-no-cudagraphs")["max_autotune"] is True
     assert not compiling.options_of_mode("default")
 
@@ -212,7 +212,7 @@ def test_symbolic_sizes(train: bool) -> None:
                 assert equal(gradients(model, run, batch), gradients(model, by_torch, batch))
             else:
                 assert torch.equal(run(batch), by_torch(batch))
-    forward, *backward = memplan.compiled_plans()
+    forward, *backward = memplan.torch.compiled_plans()
     assert re.fullmatch(r"s\d+", forward.scale)
     assert forward.plan.peak * 12 <= forward.planned <= forward.load + (forward.plan.peak + 64) * 12
     assert bool(backward) is train
@@ -248,14 +248,14 @@ def test_caches_keep_planners_and_options_apart() -> None:
         hits, misses = compile_with(**options)
         assert hits == 0, options
         assert misses > 0, options
-    planners = [found.plan.planner for found in memplan.compiled_plans()]
+    planners = [found.plan.planner for found in memplan.torch.compiled_plans()]
     assert planners[:4] == ["auto", "naive", "auto", "auto"]
-    memplan.run.clear_compiled_plans()
+    memplan.torch.clear_compiled_plans()
     for options in kinds:
         hits, misses = compile_with(**options)
         assert hits > 0, options
         assert misses == 0, options
-    assert planners == [found.plan.planner for found in memplan.compiled_plans()]
+    assert planners == [found.plan.planner for found in memplan.torch.compiled_plans()]
 
 
 IN_A_NEW_PROCESS = """
@@ -268,7 +268,7 @@ x = torch.randn(4, 16)
 run = torch.compile(model, backend="memplan", dynamic=False)
 run(x).square().sum().backward()
 print(counters["aot_autograd"]["autograd_cache_hit"], counters["inductor"]["fxgraph_cache_miss"])
-print([(found.name, found.plan.offsets.tolist()) for found in memplan.compiled_plans()])
+print([(found.name, found.plan.offsets.tolist()) for found in memplan.torch.compiled_plans()])
 print(model[0].weight.grad.double().sum().item())
 """
 
@@ -295,24 +295,24 @@ def test_graphs_that_are_alike_are_listed_once_and_their_arenas_told_apart() -> 
     model, x = net()
     with torch.no_grad():
         compiled(model, split=False)(x)
-    (found,) = memplan.compiled_plans()
+    (found,) = memplan.torch.compiled_plans()
     (graph,) = loaded_since(times_loaded() - 1)
     loaded(replace(graph, name="inference 77").to_text())
-    assert memplan.compiled_plans() == [found]
+    assert memplan.torch.compiled_plans() == [found]
     loaded(replace(graph, name="inference 78", arenas=graph.arenas * 2).to_text())
-    first, *others = map(repr, memplan.compiled_plans())
+    first, *others = map(repr, memplan.torch.compiled_plans())
     assert "'inference 78' on cpu, arena 2 of 2, <memplan.Plan" in others[-1]
     assert ", arena" not in first
 
 
 SILENT = """
 import torch, memplan
-from memplan.run.inductor.found import backend  # as torch imports it
+from memplan.torch.compiling.found import backend  # as torch imports it
 run = torch.compile(torch.nn.LSTM(4, 4), backend=backend)
 for _ in range(2):
     run(torch.zeros(2, 1, 4))
 print("ran")
-assert not memplan.compiled_plans()
+assert not memplan.torch.compiled_plans()
 """
 
 
@@ -417,11 +417,11 @@ def test_errors_of_the_planner(error: Exception, monkeypatch: pytest.MonkeyPatch
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("memplan.run.inductor.arenas.planned", fail)
+    monkeypatch.setattr("memplan.torch.compiling.arenas.planned", fail)
     with torch.no_grad(), pytest.warns(RuntimeWarning, match=rf"is left to torch, .*{error}"):
         result = compiled(model)(x)
     assert torch.equal(result, by_inductor()[0])
-    assert not memplan.compiled_plans()
+    assert not memplan.torch.compiled_plans()
 
 
 # What is refused

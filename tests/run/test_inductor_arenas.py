@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import memplan
 from builders.strategies import BOUNDED
-from memplan.inductor.wrapper import Block
-from memplan.run.inductor.arenas import arenas_on, held
-from memplan.run.inductor.cuts import split
-from memplan.run.inductor.settings import Settings
+from memplan.torch.compiling.arenas import arenas_on, held
+from memplan.torch.compiling.cuts import split
+from memplan.torch.compiling.settings import Settings
+from memplan.torch.inductor.wrapper import Block
 
 numbers = itertools.count()
 
@@ -191,7 +191,7 @@ def codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[list[str]]
 
     from torch._inductor.graph import GraphLowering
 
-    from memplan.inductor.compiled import _eagerly
+    from memplan.torch.inductor.compiled import _eagerly
 
     found: list[str] = []
 
@@ -221,7 +221,7 @@ def run(model: Any, inputs: dict[str, Any], train: bool, dynamic: bool = False, 
     import torch
 
     with torch.set_grad_enabled(train):
-        result = torch.compile(model, backend=memplan.run.inductor.backend, dynamic=dynamic, options=options)(**inputs)
+        result = torch.compile(model, backend=memplan.torch.backend, dynamic=dynamic, options=options)(**inputs)
         if train:
             result[0].sum().backward()
 
@@ -338,7 +338,7 @@ def test_an_input_is_held_while_the_last_kernel_that_reads_it_runs(monkeypatch: 
     from torch._inductor import ir
     from torch._inductor.codegen import wrapper
 
-    from memplan.inductor.lines import Ledger
+    from memplan.torch.inductor.lines import Ledger
 
     layout = ir.FixedLayout(torch.device("cpu"), torch.float32, [2], [1])
     free = {name: wrapper.FreeLine(None, ir.InputBuffer(name=name, layout=layout)) for name in "vwxyz"}

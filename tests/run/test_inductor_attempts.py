@@ -11,12 +11,12 @@ torch = pytest.importorskip("torch")
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import attempts, compiling  # noqa: E402
-from memplan.run.inductor.budget import Partition, within  # noqa: E402
-from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
-from memplan.run.inductor.floor import NONE  # noqa: E402
-from memplan.run.inductor.settings import Settings, settings_of  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
+from memplan.torch.compiling import attempts, compiling  # noqa: E402
+from memplan.torch.compiling.budget import Partition, within  # noqa: E402
+from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.floor import NONE  # noqa: E402
+from memplan.torch.compiling.settings import Settings, settings_of  # noqa: E402
 
 KINDS = len(attempts._KINDS)
 

@@ -14,16 +14,16 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
 from estimating.test_estimate import peak  # noqa: E402
-from memplan.inductor.wrapper import Block  # noqa: E402
-from memplan.run.inductor import attempts, compiling, joint, step_load  # noqa: E402
-from memplan.run.inductor.budget import WithinBudget  # noqa: E402
-from memplan.run.inductor.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
-from memplan.run.inductor.copies import AGAIN  # noqa: E402
-from memplan.run.inductor.forward_outputs import given  # noqa: E402
-from memplan.run.inductor.outside import Outside, outside_of  # noqa: E402
-from memplan.run.inductor.settings import settings_of  # noqa: E402
-from memplan.run.inductor.step_load import held  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
+from memplan.torch.compiling import attempts, compiling, joint, step_load  # noqa: E402
+from memplan.torch.compiling.budget import WithinBudget  # noqa: E402
+from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.copies import AGAIN  # noqa: E402
+from memplan.torch.compiling.forward_outputs import given  # noqa: E402
+from memplan.torch.compiling.outside import Outside, outside_of  # noqa: E402
+from memplan.torch.compiling.settings import settings_of  # noqa: E402
+from memplan.torch.compiling.step_load import held  # noqa: E402
+from memplan.torch.inductor.wrapper import Block  # noqa: E402
 from run.test_checkpoint import squares, transformer  # noqa: E402
 
 WITHOUT = 10**12

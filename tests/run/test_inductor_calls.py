@@ -14,8 +14,8 @@ if sys.platform != "linux":
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import serving  # noqa: E402
-from memplan.run.inductor.serving import OUTSIDE, served  # noqa: E402
+from memplan.torch.compiling import serving  # noqa: E402
+from memplan.torch.compiling.serving import OUTSIDE, served  # noqa: E402
 
 SIZE = 8192  # floats of a result
 SCRATCH = [(0, 1 << 16, 1 << 18)]

@@ -16,15 +16,15 @@ import torch._inductor.config
 from torch import Tensor
 
 from builders.branching import BRANCHING, branching
-from memplan.run.inductor import backend, compiling
-from memplan.run.inductor.settings import settings_of
+from memplan.torch.compiling import backend, compiling
+from memplan.torch.compiling.settings import settings_of
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 
 
 def compiled(model: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     torch._dynamo.reset()
-    memplan.run.clear_compiled_plans()
+    memplan.torch.clear_compiled_plans()
     by_torch = {"backend": "inductor"}
     return torch.compile(model, dynamic=False, **({"backend": "memplan", "options": options} if options else by_torch))
 
@@ -50,7 +50,7 @@ def test_inference() -> None:
     load = {}
     for order in ("given", "best", "bfs"):
         assert all(map(torch.equal, compiled(forward, order=order)(*inputs), expected))
-        (found,) = memplan.compiled_plans()
+        (found,) = memplan.torch.compiled_plans()
         found.plan.verify()
         load[order] = found.load
     assert load["best"] < load["bfs"] == load["given"]  # an order that holds more is not taken
@@ -118,7 +118,7 @@ def test_errors_leave_the_order_to_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.warns(RuntimeWarning, match="torch's order is kept, for memplan fails: RuntimeError: broken"):
         found = compiled(forward, order="best")(*inputs)
     assert all(map(torch.equal, found, expected))
-    assert len(memplan.compiled_plans()) == 1
+    assert len(memplan.torch.compiled_plans()) == 1
 
 
 def test_an_unknown_order() -> None:

@@ -24,8 +24,8 @@ from torch._inductor.utils import run_and_get_code  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.eager.library import CpuLibrary, cpu  # noqa: E402
-from memplan.run.inductor import paging  # noqa: E402
+from memplan.torch.compiling import paging  # noqa: E402
+from memplan.torch.training.library import CpuLibrary, cpu  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 SIDE = 1024  # of a matrix, 4 MiB
@@ -266,7 +266,7 @@ def test_within_a_planned_step(library: CpuLibrary) -> None:
     with torch.no_grad():
         run = compiled(twice)
         expected = [each.clone() for each in run(x)]
-        planned = memplan.run.planned(lambda x: run(x)[0].sum(), quiet=True)
+        planned = memplan.torch.planned(lambda x: run(x)[0].sum(), quiet=True)
         for _ in range(6):
             total = planned(x)
         before = alive(library)

@@ -13,9 +13,9 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._inductor.compile_fx import compile_fx  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from memplan.run.inductor import joint, step_load  # noqa: E402
-from memplan.run.inductor.budget import WithinBudget  # noqa: E402
-from memplan.run.inductor.pooling import gathering, gathers  # noqa: E402
+from memplan.torch.compiling import joint, step_load  # noqa: E402
+from memplan.torch.compiling.budget import WithinBudget  # noqa: E402
+from memplan.torch.compiling.pooling import gathering, gathers  # noqa: E402
 from run.test_inductor_shapes import gradient_of  # noqa: E402
 
 aten, F = torch.ops.aten, torch.nn.functional

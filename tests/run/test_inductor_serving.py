@@ -19,10 +19,10 @@ if sys.platform != "linux":
 from torch._inductor.utils import run_and_get_code  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import code as code_of_arenas  # noqa: E402
-from memplan.run.inductor import compiled as compiled_code  # noqa: E402
-from memplan.run.inductor import rewriting, scratch, serving  # noqa: E402
-from memplan.run.inductor.serving import OUTSIDE, kernel_of  # noqa: E402
+from memplan.torch.compiling import code as code_of_arenas  # noqa: E402
+from memplan.torch.compiling import compiled as compiled_code  # noqa: E402
+from memplan.torch.compiling import rewriting, scratch, serving  # noqa: E402
+from memplan.torch.compiling.serving import OUTSIDE, kernel_of  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 nn, functional = torch.nn, torch.nn.functional
@@ -114,7 +114,7 @@ def test_inference(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
         assert equal([*expected], [*results])
         assert equal([*expected], [*again])  # what is kept lies in no arena
     assert len(re.findall(r"= _memplan_kernel\d+\(arena", code)) == 4
-    found = memplan.compiled_plans()[-1]
+    found = memplan.torch.compiled_plans()[-1]
     assert found.load <= found.planned <= found.load + found.plan.peak
 
 
@@ -129,7 +129,7 @@ def test_scratch_is_planned(elsewhere: list[int]) -> None:
         elsewhere.clear()
         assert torch.equal(run(x), result)
         assert torch.equal(compiled(module, "inductor")(x), result)
-    found = memplan.compiled_plans()
+    found = memplan.torch.compiled_plans()
     scratch = [
         size
         for each in found
@@ -160,11 +160,11 @@ def test_no_arena_is_too_small_for_scratch(monkeypatch: pytest.MonkeyPatch) -> N
     needed = {block.bytes for block in seen}
     placed = [
         int(size)
-        for found in memplan.compiled_plans()
+        for found in memplan.torch.compiled_plans()
         for name, size in zip(found.plan.problem.names, found.plan.problem.size, strict=True)
         if "scratch" in name
     ]
-    assert memplan.compiled_plans()
+    assert memplan.torch.compiled_plans()
     assert max(needed) > 4096
     assert needed.issuperset(placed)
 
@@ -187,7 +187,7 @@ def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(rewriting, "_LITTLE", 0)
     with torch.no_grad():
         _, (code,) = run_and_get_code(compiled(module, split=False, pages=False), x)
-    assert memplan.compiled_plans() == []
+    assert memplan.torch.compiled_plans() == []
     assert "arena" not in re.sub("_memplan_loaded.*", "", code)
 
 
@@ -213,7 +213,7 @@ def test_sizes_may_change(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -
         for rows in (3, 2, 6):
             x = torch.randn(rows, 8, 16, 16)
             assert torch.allclose(run(x), module(x), atol=1e-5)
-    assert any(found.scale != "1" for found in memplan.compiled_plans())
+    assert any(found.scale != "1" for found in memplan.torch.compiled_plans())
     assert made["place"] > 3
 
 
@@ -225,7 +225,7 @@ def test_nothing_is_served_where_that_gains_nothing() -> None:
     (results, kept), codes = run_and_get_code(run, x)
     (results.square().sum() + kept.sum()).backward()
     assert torch.equal(results, expected[0])
-    assert memplan.compiled_plans()
+    assert memplan.torch.compiled_plans()
     assert not any("_memplan_kernel" in code for code in codes)
 
 
@@ -256,7 +256,7 @@ def test_threads_and_a_planned_step() -> None:
     with torch.no_grad():
         batches = [torch.randn_like(x) for _ in range(3)]
         expected = [[y.clone() for y in run(batch)] for batch in batches]
-        planned = memplan.run.planned(run, quiet=True)
+        planned = memplan.torch.planned(run, quiet=True)
         assert all(equal([*planned(batches[0])], expected[0]) for _ in range(6))
     wrong: list[int] = []
 
@@ -292,9 +292,9 @@ def test_code_that_is_loaded_twice_is_listed_once() -> None:
     module, x = net()
     with torch.no_grad():
         compiled(module)(x)
-    found = memplan.compiled_plans()
+    found = memplan.torch.compiled_plans()
     graphs = list(compiled_code._loaded)
     for graph in graphs:
         compiled_code.loaded(graph.to_text())
     assert len(compiled_code._loaded) == 2 * len(graphs)
-    assert [plan.name for plan in memplan.compiled_plans()] == [plan.name for plan in found]
+    assert [plan.name for plan in memplan.torch.compiled_plans()] == [plan.name for plan in found]

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from memplan.run.inductor import attempts, compiling  # noqa: E402
-from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
-from memplan.run.inductor.settings import Settings  # noqa: E402
-from memplan.run.inductor.shapes import READS_SHAPE, keep_shapes  # noqa: E402
+from memplan.torch.compiling import attempts, compiling  # noqa: E402
+from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.settings import Settings  # noqa: E402
+from memplan.torch.compiling.shapes import READS_SHAPE, keep_shapes  # noqa: E402
 from run.test_inductor_budget import compiled  # noqa: E402
 
 aten, F = torch.ops.aten, torch.nn.functional

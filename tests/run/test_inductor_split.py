@@ -15,11 +15,11 @@ from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.inductor import budget, splitting  # noqa: E402
-from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
-from memplan.run.inductor.settings import settings_of  # noqa: E402
-from memplan.run.inductor.step_load import SCALES, storages  # noqa: E402
-from memplan.run.inductor.tangents import linear_in  # noqa: E402
+from memplan.torch.compiling import budget, splitting  # noqa: E402
+from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.settings import settings_of  # noqa: E402
+from memplan.torch.compiling.step_load import SCALES, storages  # noqa: E402
+from memplan.torch.compiling.tangents import linear_in  # noqa: E402
 
 TOKENS, WIDTH, CLASSES = 16, 4, 200
 

@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
-from memplan.run.inductor.step_load import total_of  # noqa: E402
-from memplan.run.inductor.totals import scatter_over_totals  # noqa: E402
+from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.step_load import total_of  # noqa: E402
+from memplan.torch.compiling.totals import scatter_over_totals  # noqa: E402
 
 SIDE = 64
 BYTES = SIDE * SIDE * 4

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from estimating.test_estimate import peak  # noqa: E402
-from memplan.run.inductor.compiled import loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 

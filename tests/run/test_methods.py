@@ -13,8 +13,8 @@ from onnx import TensorProto, helper
 from torch import Tensor, nn
 
 import memplan
-from memplan.run.plans import program_of
-from memplan.run.torch.memory import Memory
+from memplan.running.plans import program_of
+from memplan.torch.running.memory import Memory
 
 
 class Attention(nn.Module):

@@ -16,8 +16,8 @@ if sys.platform != "linux":
     pytest.skip("kernels are served on Linux only", allow_module_level=True)
 
 import memplan  # noqa: E402
-from memplan.run.torch import offering, pages  # noqa: E402
-from memplan.run.torch.kernels import Instruction  # noqa: E402
+from memplan.torch.running import offering, pages  # noqa: E402
+from memplan.torch.running.kernels import Instruction  # noqa: E402
 
 nn = torch.nn
 
@@ -160,7 +160,7 @@ def test_scratch_without_room_lies_behind_the_arena() -> None:
     module, x = of(lambda x: conv(x).sum()), torch.randn(1, 8, 64, 64)
     plan = memplan.plan(module, args=(x,), alignment=64)
     first, *later = [plan.run(x) for _ in range(4)]
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         plan.run(x)
     assert max(tape.size, default=0) < 4096
     assert all(100_000 < run.outside <= first.outside for run in later)
@@ -255,7 +255,7 @@ def test_a_planned_run_may_be_recorded() -> None:
     module, x = convolutions(), torch.randn(2, 3, 16, 16)
     plan = memplan.plan(module, args=(x,), alignment=64)
     plan.run(x)
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         plan.run(x)
     assert 0 < len(tape) < 50
     with torch.no_grad():

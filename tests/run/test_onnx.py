@@ -26,9 +26,9 @@ from builders.onnx_models import (
     value,
 )
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
+from memplan.onnx.running import program_of
 from memplan.options.source import Source
-from memplan.run import plans
-from memplan.run.onnx import program_of
+from memplan.running import plans
 
 reference = pytest.importorskip("onnx.reference")
 CHANCE = np.random.default_rng(0)
@@ -241,7 +241,7 @@ def test_packed_inputs_weights_and_views():
 
 
 def test_old_versions_of_onnx_have_no_arrays_for_some(monkeypatch):
-    from memplan.run.onnx import values
+    from memplan.onnx.running import values
 
     values.numpy_dtype.cache_clear()
     monkeypatch.setattr(helper, "tensor_dtype_to_np_dtype", lambda number: np.dtype(np.float32))

@@ -19,9 +19,9 @@ from builders.running import on_streams, random_order, random_plan
 from importers.test_onnx_models import DATA, LIGHT
 from importers.test_onnx_written import Cache, Layer, Masked, exported, optimised
 from memplan.errors import SourceError
+from memplan.onnx.running import program_of
 from memplan.options.source import Source
-from memplan.run import plans
-from memplan.run.onnx import program_of
+from memplan.running import plans
 
 # Networks
 

@@ -13,7 +13,7 @@ from builders.onnx_models import BOOL, const, model, node, onnx, value
 from builders.onnx_running import fed, same, wanted
 from builders.running import shuffled
 from memplan.cli import main
-from memplan.run.plans import program_of
+from memplan.running.plans import program_of
 from run.test_onnx_random import Maker
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))

@@ -9,8 +9,8 @@ import memplan
 from builders.onnx_models import const, model, node, value
 from builders.onnx_running import caught, plans_of, same, wanted
 from builders.running import on_streams, random_order, random_plan
+from memplan.onnx.running import program_of
 from memplan.options.source import Source
-from memplan.run.onnx import program_of
 
 WIDTH = 4  # of all tensors, which have any even number of rows
 

@@ -7,11 +7,11 @@ import pytest
 
 import memplan
 from builders.onnx_models import const, graph, helper, model, node, onnx, value
-from memplan.importers.onnx import imported
-from memplan.run.onnx.held import estimate
-from memplan.run.onnx.lean import MORE_WORK, lean_regions
-from memplan.run.onnx.regions import Network, Pull, Region
-from memplan.run.onnx.split import Splitter
+from memplan.onnx.reading import imported
+from memplan.onnx.running.held import estimate
+from memplan.onnx.running.lean import MORE_WORK, lean_regions
+from memplan.onnx.running.regions import Network, Pull, Region
+from memplan.onnx.running.split import Splitter
 
 ort = pytest.importorskip("onnxruntime")
 

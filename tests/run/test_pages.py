@@ -14,7 +14,7 @@ if sys.platform != "linux":
     pytest.skip("pages move on Linux only", allow_module_level=True)
 
 import memplan  # noqa: E402
-from memplan.run.torch import pages  # noqa: E402
+from memplan.torch.running import pages  # noqa: E402
 
 nn = torch.nn
 

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan.run.eager.pieces import needs_no_room, pieces_of, update  # noqa: E402
+from memplan.torch.training.pieces import needs_no_room, pieces_of, update  # noqa: E402
 from run.test_updating import OPTIMIZERS, Make, equal  # noqa: E402
 
 COUNT = 77_357  # numbers: three threads get chunks that end within a vector
@@ -118,9 +118,9 @@ def test_the_peak_is_never_above_that_of_the_usual_loop(optimizer: str) -> None:
             made.step()
             made.zero_grad()
 
-        with memplan.run.update_as_you_go(made) if as_you_go else nullcontext():
+        with memplan.torch.update_as_you_go(made) if as_you_go else nullcontext():
             step()
-            with memplan.record() as tape:
+            with memplan.torch.record() as tape:
                 step()
         peaks.append(tape.peak)
     assert peaks[1] <= peaks[0]

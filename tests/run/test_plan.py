@@ -16,8 +16,8 @@ from builders.graphs import chain
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from memplan.plans.costs import costs_of
-from memplan.run.from_file import with_graph
-from memplan.run.matching import require_same
+from memplan.running.from_file import with_graph
+from memplan.running.matching import require_same
 
 NETWORK: dict[str, Any] = graphs.graph(
     "x 64 input, y 64, z 32", graphs.op("first", "x", "y"), graphs.op("second", "y", "z"), outputs="z"

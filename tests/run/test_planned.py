@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan.run.eager.library import cpu  # noqa: E402
+from memplan.torch.training.library import cpu  # noqa: E402
 
 Step = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def batch(size: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize("sizes", [[16] * 8, [16, 16, 16, 16, 5] * 4, [4, 4, 4, 4, 16, 16, 16, 16, 16, 16, 4, 16]])
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_a_loop_has_the_same_losses(sizes: list[int], warmup: int) -> None:
-    plain, step = trainer(), memplan.run.planned(trainer(), warmup=warmup, quiet=True)
+    plain, step = trainer(), memplan.torch.planned(trainer(), warmup=warmup, quiet=True)
     losses = [(plain(*batch(size)), step(*batch(size))) for size in sizes]  # kept until the end
     assert all(torch.equal(a, b) for a, b in losses)
     report = step.report()
@@ -61,7 +61,7 @@ def test_a_loop_has_the_same_losses(sizes: list[int], warmup: int) -> None:
 
 
 def test_after_two_recorded_calls_all_is_served() -> None:
-    step = memplan.run.planned(trainer(), quiet=True)
+    step = memplan.torch.planned(trainer(), quiet=True)
     for calls in range(3):  # one to warm up, two that are recorded
         assert step.report() is None or calls == 3
         step(*batch(16))
@@ -75,7 +75,7 @@ def test_after_two_recorded_calls_all_is_served() -> None:
 
 
 def test_smaller_steps_need_no_plan_and_larger_ones_get_one() -> None:
-    step = memplan.run.planned(trainer(), quiet=True)
+    step = memplan.torch.planned(trainer(), quiet=True)
     for size in [16] * 5 + [9] * 5:
         step(*batch(size))
     assert len(step.plans) == 1
@@ -90,7 +90,7 @@ def test_smaller_steps_need_no_plan_and_larger_ones_get_one() -> None:
 
 
 def test_what_runs_between_two_recorded_calls_is_no_part_of_the_plan() -> None:
-    step = memplan.run.planned(trainer(), quiet=True)
+    step = memplan.torch.planned(trainer(), quiet=True)
     step(*batch(16))
     step(*batch(16))
     between = torch.ones(1 << 22)
@@ -102,7 +102,7 @@ def test_what_runs_between_two_recorded_calls_is_no_part_of_the_plan() -> None:
 
 
 def test_it_says_once_what_it_saves(capfd: pytest.CaptureFixture[str]) -> None:
-    @memplan.run.planned(warmup=0)
+    @memplan.torch.planned(warmup=0)
     def scale(x: Any) -> Any:
         return (x * 2).relu().sum()
 
@@ -120,10 +120,10 @@ def test_it_says_once_what_it_saves(capfd: pytest.CaptureFixture[str]) -> None:
 def test_memory_of_the_calls_before_is_freed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What only a cycle holds too. After the first served call, and never again."""
     trimmed: list[None] = []
-    monkeypatch.setattr("memplan.run.malloc.trim", lambda: trimmed.append(None))
+    monkeypatch.setattr("memplan.torch.malloc.trim", lambda: trimmed.append(None))
     left: list[weakref.ref[Any]] = []
 
-    @memplan.run.planned(warmup=0, quiet=True)
+    @memplan.torch.planned(warmup=0, quiet=True)
     def step(x: Any) -> Any:
         if not left:
             cycle = {"x": x + 1}
@@ -151,7 +151,7 @@ def test_memory_of_the_calls_before_is_freed_once(monkeypatch: pytest.MonkeyPatc
 
 def test_a_method_is_planned() -> None:
     class Loop:
-        @memplan.run.planned
+        @memplan.torch.planned
         def step(self, x: Any) -> Any:
             return (x + self.one).sum()
 
@@ -172,7 +172,7 @@ def test_a_step_that_raises_leaves_no_trace(at: int) -> None:
             raise ZeroDivisionError
         return made.sum()
 
-    planned = memplan.run.planned(step, quiet=True)
+    planned = memplan.torch.planned(step, quiet=True)
     for call in range(10):
         if call == at:
             with pytest.raises(ZeroDivisionError):
@@ -184,15 +184,15 @@ def test_a_step_that_raises_leaves_no_trace(at: int) -> None:
 
 
 def test_where_something_else_is_recorded_or_served_it_runs_as_it_is() -> None:
-    inner = memplan.run.planned(lambda x: (x * 2).sum(), quiet=True)
-    outer = memplan.run.planned(lambda x: inner(x) + x.sum(), quiet=True)
+    inner = memplan.torch.planned(lambda x: (x * 2).sum(), quiet=True)
+    outer = memplan.torch.planned(lambda x: inner(x) + x.sum(), quiet=True)
     assert [float(outer(torch.ones(1000))) for _ in range(8)] == [3000] * 8
     assert outer.report() is not None
-    with memplan.record() as tape:
+    with memplan.torch.record() as tape:
         assert float(inner(torch.ones(1000))) == 2000
     assert len(tape) > 0
-    between = memplan.run.planned(lambda x: (x * 3).sum(), warmup=0, quiet=True)
-    other = memplan.run.planned(lambda x: (x * 5).sum(), warmup=0, quiet=True)
+    between = memplan.torch.planned(lambda x: (x * 3).sum(), warmup=0, quiet=True)
+    other = memplan.torch.planned(lambda x: (x * 5).sum(), warmup=0, quiet=True)
     found = [(float(between(torch.ones(1000))), float(other(torch.ones(1000)))) for _ in range(8)]
     assert found == [(3000, 5000)] * 8
     assert between.report() is not None
@@ -200,7 +200,7 @@ def test_where_something_else_is_recorded_or_served_it_runs_as_it_is() -> None:
 
 
 def test_threads_may_call_it_at_once() -> None:
-    step = memplan.run.planned(lambda x: (x * 2).sort().values.sum(), quiet=True)
+    step = memplan.torch.planned(lambda x: (x * 2).sort().values.sum(), quiet=True)
     wrong: list[float] = []
 
     def work() -> None:
@@ -218,7 +218,7 @@ def test_threads_may_each_have_a_step_of_their_own() -> None:
     wrong: list[float] = []
 
     def work(factor: int) -> None:
-        step = memplan.run.planned(lambda x: (x * factor).sort().values.sum(), quiet=True)
+        step = memplan.torch.planned(lambda x: (x * factor).sort().values.sum(), quiet=True)
         wrong.extend(found for _ in range(50) if (found := float(step(torch.ones(2000)))) != 2000 * factor)
 
     threads = [threading.Thread(target=work, args=(factor,)) for factor in range(2, 6)]
@@ -231,7 +231,7 @@ def test_threads_may_each_have_a_step_of_their_own() -> None:
 
 @pytest.mark.parametrize("calls", [2, 5])
 def test_forget_gives_the_arena_back(calls: int) -> None:
-    step = memplan.run.planned(trainer(), quiet=True)
+    step = memplan.torch.planned(trainer(), quiet=True)
     for _ in range(calls):
         step(*batch(16))
     step.forget()
@@ -248,4 +248,4 @@ def test_forget_gives_the_arena_back(calls: int) -> None:
 )
 def test_what_it_takes(given: dict[str, Any], error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
-        memplan.run.planned(**{"step": trainer(), **given})
+        memplan.torch.planned(**{"step": trainer(), **given})

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.run.eager.checkpointing import _Again  # noqa: E402
-from memplan.run.eager.offloading import Store, _Outside  # noqa: E402
-from memplan.run.eager.wrapping import replaced_forward  # noqa: E402
+from memplan.torch.training.checkpointing import _Again  # noqa: E402
+from memplan.torch.training.offloading import Store, _Outside  # noqa: E402
+from memplan.torch.training.wrapping import replaced_forward  # noqa: E402
 
 F = torch.nn.functional
 
@@ -232,7 +232,7 @@ def test_updates_as_gradients_come_wait_for_who_reads_again() -> None:
         if wrap:
             again(model, "0", "1")
         optimizer = torch.optim.SGD(model.parameters(), 0.3)
-        with memplan.run.update_as_you_go(optimizer):
+        with memplan.torch.update_as_you_go(optimizer):
             for _ in range(3):
                 loss = model(X).square().sum()
                 loss.backward()
@@ -260,7 +260,7 @@ def test_modules_that_cannot_run_again_are_not_chosen() -> None:
     model, x = nn.Sequential(*[Block() for _ in range(3)]), torch.randn(128, 16)
     plain = copy.deepcopy(model)
     total = memplan.estimate(model, args=(x,), train=True).total
-    found = memplan.run.checkpoint(model, total * 3 // 4, args=(x,))
+    found = memplan.torch.checkpoint(model, total * 3 // 4, args=(x,))
     assert found.modules
     assert not any(name.endswith("act") for name in found.modules)
     assert equal(gradients(plain, x), gradients(model, x))

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
 from builders.shared_bytes import ROWS, WIDTH, network, trained  # noqa: E402
-from memplan.run.eager.offloading import Store, _Outside  # noqa: E402
-from memplan.run.eager.wrapping import replaced_forward  # noqa: E402
+from memplan.torch.training.offloading import Store, _Outside  # noqa: E402
+from memplan.torch.training.wrapping import replaced_forward  # noqa: E402
 
 X = torch.randn(ROWS, WIDTH)
 
@@ -64,7 +64,7 @@ def kept_twice(net: Any, y: Any) -> Any:
 @pytest.mark.parametrize("seed", [15, 17])
 def test_random_networks_train_as_in_eager(seed: int) -> None:
     model, expected = network(seed)
-    for way in (memplan.run.offload, memplan.run.checkpoint):
+    for way in (memplan.torch.offload, memplan.torch.checkpoint):
         with way(model, "least", args=(X,)):
             assert all(map(torch.equal, trained(copy.deepcopy(model)), expected))
 
@@ -89,7 +89,7 @@ def test_modules_whose_bytes_change_unseen_stay_as_they_are(way: str, function: 
     torch.manual_seed(0)
     model = torch.nn.Sequential(*[torch.nn.Sequential(Fn(function), torch.nn.Linear(2 * WIDTH, WIDTH)) for _ in "ab"])
     expected = trained(copy.deepcopy(model), rows=256)
-    found = getattr(memplan.run, way)(model, "least", args=(torch.randn(256, WIDTH),))
+    found = getattr(memplan.torch, way)(model, "least", args=(torch.randn(256, WIDTH),))
     assert not {"0", "0.0"} & {*found.modules}
     assert all(map(torch.equal, trained(model, rows=256), expected))
 
@@ -98,7 +98,7 @@ def test_a_budget_that_needs_such_a_module_names_the_line() -> None:
     with pytest.raises(
         memplan.InfeasibleError, match=r"aten\.mul_.* at .*test_shared_bytes\.py:\d+, `kept\.data\.mul_"
     ):
-        memplan.run.offload(Fn(moved), "1KiB", args=(X,))
+        memplan.torch.offload(Fn(moved), "1KiB", args=(X,))
 
 
 def test_what_stays_does_not_keep_what_has_made_it() -> None:
@@ -125,7 +125,7 @@ def tied() -> Any:
 def test_parameters_that_share_bytes_are_updated_in_the_step() -> None:
     expected, model = trained(tied()), tied()
     optimizer = torch.optim.SGD(model.parameters(), 0.05)
-    with memplan.run.update_as_you_go(optimizer):
+    with memplan.torch.update_as_you_go(optimizer):
         for step in range(3):
             x = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(step))
             optimizer.zero_grad()
@@ -149,6 +149,6 @@ def test_updates_that_come_too_early_are_left_out(how: str) -> None:
 
     model = Peeks()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    assert memplan.run.fit(model, "least", args=(X,), optimizer=optimizer).updates is None
+    assert memplan.torch.fit(model, "least", args=(X,), optimizer=optimizer).updates is None
     with pytest.raises(memplan.UnsupportedError, match="leave 'update' out of allow"):
-        memplan.run.fit(model, "least", args=(X,), optimizer=optimizer, allow=["update"])
+        memplan.torch.fit(model, "least", args=(X,), optimizer=optimizer, allow=["update"])

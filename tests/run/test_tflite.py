@@ -19,7 +19,7 @@ import tflite
 
 from builders.tflite_files import Net, model
 from builders.tflite_states import drawn, traced
-from memplan.importers.tflite import control
+from memplan.tflite.reading import control
 
 OPTIONS: dict[str, Any] = {"place": ("input", "intermediate", "output"), "alignment": 16}
 WIDE = 128

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 import memplan
 from builders.torch_nets import Net
-from memplan.importers.torch.fake import tensors_in
-from memplan.run.plans import program_of
-from memplan.run.torch.inputs import require_fits
-from memplan.run.torch.memory import Memory
-from memplan.run.torch.recording import Recording
+from memplan.running.plans import program_of
+from memplan.torch.reading.fake import tensors_in
+from memplan.torch.running.inputs import require_fits
+from memplan.torch.running.memory import Memory
+from memplan.torch.running.recording import Recording
 
 
 def same(a: Any, b: Any) -> bool:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from builders.running import random_plan
 from builders.torch_nets import Net
 from importers.test_torch_effects import call_of, overloads
-from memplan.run.plans import program_of
-from memplan.run.torch.kernels import out_overload
+from memplan.running.plans import program_of
+from memplan.torch.running.kernels import out_overload
 from run.test_torch import planned, same
 
 

@@ -10,7 +10,7 @@ import torch
 import memplan
 from builders import models
 from builders.running import random_plan, shortened
-from memplan.run.plans import program_of
+from memplan.running.plans import program_of
 from run.test_torch import gradients, same
 
 QUICK = ("gpt2", "resnet")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from builders.loop_cases import cases
-from memplan.importers.torch.loops import RULES
+from memplan.torch.reading.loops import RULES
 from oracles.pieces import compare
 
 CASES = cases(sorted(RULES))

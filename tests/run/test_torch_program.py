@@ -16,7 +16,7 @@ from builders import models
 from builders.branching import BRANCHING, branching
 from builders.running import shuffled
 from builders.torch_nets import Net
-from memplan.run.plans import program_of
+from memplan.running.plans import program_of
 from run.test_torch import gradients, same
 
 
@@ -233,9 +233,9 @@ def test_models(name: str) -> None:
     example = models.CATALOGUE[name]()
     inputs = models.inference_inputs(example)
     with torch.no_grad():
-        expected = [tensor for _, tensor in memplan.importers.torch.fake.tensors_in(example.model(**inputs))]
+        expected = [tensor for _, tensor in memplan.torch.reading.fake.tensors_in(example.model(**inputs))]
         found = memplan.plan(example.model, kwargs=inputs, order="best").program(**inputs)
-    assert same([tensor for _, tensor in memplan.importers.torch.fake.tensors_in(found)], expected)
+    assert same([tensor for _, tensor in memplan.torch.reading.fake.tensors_in(found)], expected)
     loss = example.model(**example.inputs).loss
     wanted = gradients(example.model, loss)
     program = memplan.plan(example.model, kwargs=example.inputs, train=True, order="best").program

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
-from memplan.run.torch import kernels
+from memplan.torch.running import kernels
 
 
 def pictures() -> nn.Module:

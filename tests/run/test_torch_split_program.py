@@ -14,8 +14,8 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.splitting import in_random_pieces
-from memplan.run.torch.graph_module.slicing import slices_of
-from memplan.run.torch.recording import View
+from memplan.torch.running.graph_module.slicing import slices_of
+from memplan.torch.running.recording import View
 from run.test_torch_split import Summed, UNet, pictures, words
 
 

@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan.run.eager import updating  # noqa: E402
+from memplan.torch.training import updating  # noqa: E402
 
 Make = Callable[..., Any]
 OPTIMIZERS: dict[str, Make] = {
@@ -80,7 +80,7 @@ def trained(build: Make, make: Make, as_you_go: bool, steps: int = 4, scheduled:
     torch.manual_seed(3)
     net, batch = build()
     optimizer = make(net.parameters())
-    updates = memplan.run.update_as_you_go(optimizer) if as_you_go else None
+    updates = memplan.torch.update_as_you_go(optimizer) if as_you_go else None
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=steps + 1) if scheduled else None
     found: list[Any] = []
     for _ in range(steps):
@@ -135,11 +135,11 @@ def test_the_peak_of_a_step_falls_by_the_gradients() -> None:
     for as_you_go in (False, True):
         net, x = layers(), torch.randn(2, 64)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-        with memplan.run.update_as_you_go(optimizer) if as_you_go else nullcontext():
+        with memplan.torch.update_as_you_go(optimizer) if as_you_go else nullcontext():
             net(x).sum().backward()  # a warm-up
             optimizer.step()
             optimizer.zero_grad()
-            with memplan.record() as tape:
+            with memplan.torch.record() as tape:
                 net(x).sum().backward()
                 optimizer.step()
                 optimizer.zero_grad()
@@ -156,7 +156,7 @@ def test_what_is_updated_later_is_updated_by_step() -> None:
         net, x = layers(3, 8), torch.ones(2, 8)
         net[1].requires_grad_(False)
         optimizer = torch.optim.Adam(net[:2].parameters(), lr=0.1)
-        updates = memplan.run.update_as_you_go(optimizer) if as_you_go else None
+        updates = memplan.torch.update_as_you_go(optimizer) if as_you_go else None
         for step in range(5):
             optimizer.zero_grad()
             net(x).square().sum().backward()
@@ -177,7 +177,7 @@ def test_what_is_updated_later_is_updated_by_step() -> None:
 def test_states_are_saved_and_loaded_as_ever() -> None:
     net, x = layers(3, 8), torch.ones(2, 8)
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
-    with memplan.run.update_as_you_go(optimizer):
+    with memplan.torch.update_as_you_go(optimizer):
         net(x).sum().backward()
         optimizer.step()
         saved, weights = optimizer.state_dict(), {key: value.clone() for key, value in net.state_dict().items()}
@@ -197,7 +197,7 @@ def one() -> Iterator[tuple[Any, Any, Any]]:
     """A network, its input, and its optimizer, which updates as you go."""
     net = layers(2, 4)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    with memplan.run.update_as_you_go(optimizer):
+    with memplan.torch.update_as_you_go(optimizer):
         yield net, torch.ones(3, 4), optimizer
 
 
@@ -258,17 +258,17 @@ def test_closures_and_hooks_of_the_step_are_refused(one: tuple[Any, Any, Any]) -
         optimizer.step()
     hook.remove()
     with pytest.raises(memplan.UnsupportedError, match="a parameter of this SGD is updated as you go already"):
-        memplan.run.update_as_you_go(torch.optim.SGD(net.parameters()))
+        memplan.torch.update_as_you_go(torch.optim.SGD(net.parameters()))
 
 
 def test_optimizers_that_cannot() -> None:
     net = layers(2, 4)
     with pytest.raises(memplan.UnsupportedError, match="the step of LBFGS needs a closure"):
-        memplan.run.update_as_you_go(torch.optim.LBFGS(net.parameters()))
+        memplan.torch.update_as_you_go(torch.optim.LBFGS(net.parameters()))
     with pytest.raises(TypeError, match="takes an optimizer of torch, got a Sequential"):
-        memplan.run.update_as_you_go(net)
+        memplan.torch.update_as_you_go(net)
     with pytest.raises(TypeError, match="takes an optimizer of torch, got a type"):
-        memplan.run.update_as_you_go(torch.optim.SGD)  # type: ignore[arg-type]
+        memplan.torch.update_as_you_go(torch.optim.SGD)  # type: ignore[arg-type]
 
     class Counts(torch.optim.SGD):
         def step(self, closure: Any = None) -> None:
@@ -278,7 +278,7 @@ def test_optimizers_that_cannot() -> None:
 
     optimizer = Counts(net.parameters())
     optimizer.param_groups[0]["count"] = 0
-    with memplan.run.update_as_you_go(optimizer):
+    with memplan.torch.update_as_you_go(optimizer):
         loss = net(torch.ones(3, 4)).sum()
         with pytest.raises(
             memplan.UnsupportedError, match="the step of Counts changes 'count' of its parameter groups"
@@ -288,10 +288,12 @@ def test_optimizers_that_cannot() -> None:
 
 def test_an_optimizer_that_is_dropped_leaves_no_trace() -> None:
     net, x = layers(2, 4), torch.ones(3, 4)
-    memplan.run.update_as_you_go(torch.optim.SGD(net.parameters(), lr=0.1))
+    memplan.torch.update_as_you_go(torch.optim.SGD(net.parameters(), lr=0.1))
     gc.collect()
     assert not list(updating._ACTIVE)
     net(x).sum().backward()
     assert net[0].weight.grad is not None
-    with memplan.run.update_as_you_go(torch.optim.SGD(net.parameters(), lr=0.1)):  # torch has its functions back after
+    with memplan.torch.update_as_you_go(
+        torch.optim.SGD(net.parameters(), lr=0.1)
+    ):  # torch has its functions back after
         pass

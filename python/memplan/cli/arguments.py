@@ -9,12 +9,12 @@ from typing import Any, NoReturn, TypeAlias
 
 from .._core import Problem
 from ..importers import Network
-from ..importers.snapshot import Snapshot
 from ..options import Layout, Reading, Search, Sharing, written
 from ..planning.orders import order_names
 from ..planning.registry import planner_names as known_planners
 from ..plans.pools import Pool
 from ..text import one_line
+from ..torch.snapshot import Snapshot
 from . import flags, values
 from .terminal import ERROR
 

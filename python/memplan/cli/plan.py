@@ -12,9 +12,9 @@ from .._core import Problem
 from ..draw.colours import COLOUR_BY
 from ..facade import Plan
 from ..importers import Network
-from ..importers.snapshot import Snapshot
 from ..plans.failing import InfeasibleError
 from ..text import printable
+from ..torch.snapshot import Snapshot
 from .arguments import (
     Commands,
     Group,
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _snapshot(source: str) -> Snapshot | None:
     """The snapshot in a file of that kind, whose figures are shown beside those of the plan."""
-    from ..importers.snapshot import read_snapshot
+    from ..torch.snapshot import read_snapshot
 
     return read_snapshot(source) if Path(source).suffix.lower() in (".pickle", ".pkl") else None
 

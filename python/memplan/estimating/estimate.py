@@ -11,15 +11,15 @@ import numpy.typing as npt
 from .. import _core
 from ..calls import keywords, positional
 from ..importers import Network, captured
-from ..importers.torch import accepts
 from ..kinds import PLACED
 from ..options.checks import boolean
 from ..options.source import Source
 from ..options.taking import request
+from ..torch.reading import accepts
 from .result import Estimate
 
 if TYPE_CHECKING:
-    from ..importers.torch.dry_run import DryRun
+    from ..torch.reading.dry_run import DryRun
 
 PHASES = ("forward", "backward", "update")
 _ROUNDED = {"cpu": 1, "cuda": 512}
@@ -123,7 +123,7 @@ def dry_run_of(
     source: Any, args: Any, kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
 ) -> DryRun:
     """A step of a module without data; `how` are other options of `dry_run`."""
-    from ..importers.torch.dry_run import dry_run
+    from ..torch.reading.dry_run import dry_run
 
     how |= {"autocast": _dtype(autocast, device), "device": None if device == "cpu" else device}
     return dry_run(source, positional(args), keywords(kwargs), **how)
@@ -181,7 +181,7 @@ def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
 
 def _notes(found: DryRun, device: str) -> tuple[str, ...]:
     if device == "cuda":
-        from ..importers.torch.cuda import notes_of
+        from ..torch.reading.cuda import notes_of
 
         return notes_of(set(found.ops))
     notes = ["what kernels of convolutions allocate for themselves is known in part"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CROSSES = "in the arena, into the next step"
 KEPT = "kept past the step"
-_CURES = {CROSSES: "memplan.run.update_as_you_go, if they are gradients"}
+_CURES = {CROSSES: "memplan.torch.update_as_you_go, if they are gradients"}
 
 
 def held_by_tape(

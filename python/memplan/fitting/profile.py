@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from ..importers import Captured, Network
 from ..plans.costs import costs_of
-from ..run.plans import seconds_of
+from ..running.plans import seconds_of
 from ..solving.planning import plan
 
 _REPEATS = 3

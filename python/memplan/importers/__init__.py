@@ -16,9 +16,9 @@ from ..ops import kept_alive, without_overlap
 from ..options.records import Reading
 from ..options.source import Source
 from ..options.taking import request
+from ..torch.snapshot import Snapshot, is_snapshot, read_snapshot
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict
-from .snapshot import Snapshot, is_snapshot, read_snapshot
 from .tape import Tape
 
 ACCEPTED = (
@@ -100,7 +100,7 @@ def captured(source: Any, reading: Reading) -> Captured:
         if not reading.overlap:
             buffers = without_overlap(buffers)
     if reading.device is not None:
-        from .torch.cuda import notes_of
+        from ..torch.reading.cuda import notes_of
 
         assert isinstance(buffers, _core.Graph)
         said += notes_of({op.type for op in buffers.ops})
@@ -182,7 +182,7 @@ def kind_of(source: Any) -> str:
     if _is_onnx_model(source):
         return "onnx"
     if "torch" in sys.modules:
-        from .torch import accepts
+        from ..torch.reading import accepts
 
         if accepts(source):
             return "torch"
@@ -217,13 +217,13 @@ def _spec_of(kind: str, source: Any) -> Mapping[str, Any]:
 def _imported(kind: str, source: Any, asked: dict[str, Any]) -> Mapping[str, Any]:
     """The graph dict that is made of a model."""
     if kind in ("onnx", ".onnx"):
-        from .onnx import import_onnx
+        from ..onnx.reading import import_onnx
 
         return import_onnx(source, **asked)
     if kind == ".tflite":
-        from .tflite import import_tflite
+        from ..tflite.reading import import_tflite
 
         return import_tflite(source, **asked).graph
-    from .torch import import_pt2, import_torch
+    from ..torch.reading import import_pt2, import_torch
 
     return (import_pt2 if kind == ".pt2" else import_torch)(source, **asked)

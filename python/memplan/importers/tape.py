@@ -65,7 +65,7 @@ class Tape:
         return len(self.size)
 
     def step(self) -> None:
-        """Begin a step, inside of ``with memplan.record() as tape:``. Record two, and the tape is of the first of them.
+        """Begin a step, inside of ``with memplan.torch.record() as tape:``. Record two: the tape is of the first.
 
         The second says when the first one's memory is freed, such as that of gradients which the next step frees
         first. The plan of the tape then holds it too. What is recorded before the first call is left out.
@@ -76,7 +76,7 @@ class Tape:
             Not inside of the `with`.
         """
         if self.begin_step is None:
-            raise RuntimeError("tape.step() begins a step inside of `with memplan.record() as tape:`")
+            raise RuntimeError("tape.step() begins a step inside of `with memplan.torch.record() as tape:`")
         self.begin_step()
 
     @property
@@ -127,7 +127,7 @@ class Tape:
             The step is still recorded.
         """
         if not self.done:
-            raise ValueError("the tape is still recorded: plan it after the `with` of memplan.record()")
+            raise ValueError("the tape is still recorded: plan it after the `with` of memplan.torch.record()")
         placed = np.flatnonzero(~self.outlives)
         names = [self.name(i) for i in placed.tolist()]
         alignment = ALIGNMENT[self.device]

@@ -108,7 +108,7 @@ class MethodsPlan:
             raise invalid_plan("the plan of several methods", faults, limit)
 
     def arena(self) -> Any:
-        """One arena of `peak` bytes in which all methods run: a `memplan.run.MethodsArena`."""
+        """One arena of `peak` bytes in which all methods run: a `memplan.methods.MethodsArena`."""
         from .running import MethodsArena
 
         return MethodsArena(self)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ..calls import keywords
 from ..options.checks import boolean
 from ..plans.record import PlanRecord
-from ..run.plans import by_engine, inputs_of, program_of
-from ..run.program import Bound, Common, Run, aligned
+from ..running.plans import by_engine, inputs_of, program_of
+from ..running.program import Bound, Common, Run, aligned
 
 if TYPE_CHECKING:
     from .result import MethodsPlan

@@ -135,8 +135,8 @@ class Reading(Record):
         True,
         """Let an output lie over an input that its op is still reading, where ops of a graph say in which order their
         kernels read and write ("ordered"). "tflite-micro", for a .tflite source: its ops run by the reference kernels
-        of TFLite Micro, as `memplan.kernels` lists them. False: no op does so. Plans in pools, of several methods and
-        of what `fit` changes do without.""",
+        of TFLite Micro, as `memplan.tflite.kernels` lists them. False: no op does so. Plans in pools, of several
+        methods and of what `fit` changes do without.""",
         overlapping,
         flag=Flag(
             "KERNELS",

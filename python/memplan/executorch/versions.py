@@ -1,0 +1,35 @@
+"""Which versions of executorch were tried, and a clear error where a name is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from ..errors import MissingDependencyError, UnsupportedError
+
+TESTED = ("1.5",)
+
+
+@contextmanager
+def names_of_executorch() -> Iterator[None]:
+    """Raise MissingDependencyError without executorch, and UnsupportedError where an import of its names fails."""
+    if find_spec("executorch") is None:
+        raise MissingDependencyError("memplan.executorch needs executorch: pip install 'memplan[executorch]'")
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "executorch":
+            raise
+        raise UnsupportedError(
+            f"memplan.executorch uses names of executorch {', '.join(TESTED)}; this is executorch {_installed()}: "
+            f"{error}"
+        ) from error
+
+
+def _installed() -> str:
+    try:
+        return version("executorch")
+    except PackageNotFoundError:
+        return "of an unknown version"

@@ -1,0 +1,1 @@
+"""The wing of ONNX: it reads models, runs plans of them in ONNX Runtime or node by node, and writes them as planned."""

@@ -1,0 +1,204 @@
+"""`Plan.run`: finds the runtime for what was planned, holds its program against the plan, and runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..calls import keywords, positional
+from ..errors import UnsupportedError
+from ..importers import kind_of
+from ..options.checks import boolean
+from ..options.declaring import made
+from ..options.records import Reading
+from ..options.source import Source
+from ..plans.record import PlanRecord
+from .from_file import with_graph
+from .matching import require_same, whole_graph
+from .program import Bound, Program, Run
+
+_TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
+_AGAIN = "give what was planned: plan.run(..., source=model)"
+
+
+def run_plan(
+    plan: PlanRecord,
+    inputs: Sequence[Any],
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    given: Mapping[str, Any],
+    *,
+    weights: Mapping[str, Any] | None,
+    check: bool,
+    views: bool,
+    engine: str | None,
+) -> Run:
+    """Run a plan; `given` are the source and its options. See `Plan.run`."""
+    for option, value in (("check", check), ("views", views)):
+        boolean(value, option)
+    for option in ("train", "trust", "keep_gradients"):
+        boolean(given[option], option)
+    call = inputs_of(inputs, args), keywords(kwargs)
+    if weights is not None:
+        keywords(weights, "weights")
+    if given["source"] is None:
+        _refuse_options(given)
+        source = plan.source
+    else:
+        source = _source_of(given, call)
+    bound = _bound(plan, source if engine is None else _by_engine(source, engine))
+    return bound.run(*call, weights=weights, check=check, views=views)
+
+
+def program_of(plan: PlanRecord) -> Program:
+    """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
+    if plan.source is None:
+        raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
+    if plan.source.kind == "tape":
+        raise TypeError("the plan is of a tape, which is no program: memplan.torch.arena(plan) serves steps from it")
+    if "_network" not in plan.__dict__:
+        program = _imported(plan.source)
+        if (planned := whole_graph(plan)) is not None:
+            require_same(planned, program.graph)
+        plan.__dict__["_network"] = program
+    kept: Program = plan.__dict__["_network"]
+    return kept
+
+
+def seconds_of(plan: PlanRecord, repeats: int) -> dict[str, float]:
+    """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
+
+    TypeError: the plan holds no network of torch.
+    """
+    if plan.source is None or plan.source.kind not in _TORCH:
+        kind = "none" if plan.source is None else f"of kind {plan.source.kind}"
+        raise TypeError(f"ops are measured for networks of torch, the source is {kind}")
+    from ..torch.running.program import TorchProgram
+
+    program = program_of(plan)
+    assert isinstance(program, TorchProgram)
+    return program.bind(plan).seconds(tuple(plan.source.reading.args), dict(plan.source.reading.kwargs or {}), repeats)
+
+
+def write_onnx(
+    plan: PlanRecord,
+    path: str | os.PathLike[str],
+    source: Any,
+    options: Mapping[str, Any],
+) -> None:
+    """Write the model of a plan in its order; see `Plan.to_onnx`."""
+    if source is not None:
+        given = Source(source, kind_of(source), made(Reading, options))
+    elif any(options.values()):
+        raise TypeError(f"options {', '.join(options)} go with source=, they came without")
+    elif plan.source is None:
+        raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
+    else:
+        given = plan.source
+    if given.kind not in _ONNX:
+        raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
+    from ..onnx.running import program_of as program_of_onnx
+
+    program = program_of_onnx(given)
+    if plan.graph is None:
+        plan = with_graph(plan, program.graph)
+    elif (planned := whole_graph(plan)) is not None:
+        require_same(planned, program.graph)
+    if any(change.kind == "split" for change in plan.changes):
+        return _write_in_pieces(plan, given, path)
+    program.write(plan, path)
+
+
+def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
+    if any(change.kind != "split" for change in plan.changes):
+        raise UnsupportedError(
+            'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'
+        )
+    from ..onnx.running import write_in_pieces
+
+    write_in_pieces(given, plan, path)
+
+
+def _imported(source: Source) -> Program:
+    if source.kind in _TORCH:
+        from ..torch.running import program_of
+
+        return program_of(source)
+    from ..onnx.running import program_of as program_of_onnx
+
+    return program_of_onnx(source)
+
+
+def _bound(plan: PlanRecord, source: Source | None) -> Bound:
+    """The plan's program in its arena: kept with the plan, until another source is given."""
+    key = None if source is None else _key(source)
+    kept = plan.__dict__.get("_bound")
+    if kept is None or kept.key != key:
+        complete = plan if source is plan.source else replace(plan, source=source)
+        program = program_of(complete)
+        if complete.graph is None:
+            complete = with_graph(complete, program.graph)
+        kept = plan.__dict__["_bound"] = _Kept(key, source, program.bind(complete))
+    bound: Bound = kept.bound
+    return bound
+
+
+class _Kept(NamedTuple):
+    key: object
+    source: Source | None  # held, so that no other object gets its id
+    bound: Bound
+
+
+def _key(source: Source) -> tuple[Any, ...]:
+    read = source.reading
+    return (
+        id(source.value),
+        read.train,
+        id(read.optimizer),
+        read.keep_gradients,
+        sorted((read.dims or {}).items()),
+        repr(sorted((read.values or {}).items(), key=lambda pair: pair[0])),
+        sorted(read.inplace_ops),
+        read.trust,
+        source.engine,
+    )
+
+
+def _by_engine(source: Source | None, engine: str) -> Source | None:
+    """The source, with what is to compute the nodes of a model; None for none, which is refused later."""
+    if source is not None and source.kind not in _ONNX:
+        raise TypeError(f"option engine applies to ONNX, got engine={engine!r} for a source of kind {source.kind}")
+    return None if source is None else replace(source, engine=engine)
+
+
+def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str, Any]]) -> Source:
+    """The source that was given again: what it is called with has the sizes that were planned, unless options do."""
+    kind = kind_of(given["source"])
+    if kind not in (*_TORCH, *_ONNX):
+        raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
+    has_sizes = kind in ("torch", *_ONNX) and not given["dims"] and not given["values"]
+    args, kwargs = call if has_sizes else ((), {})
+    read = {name: value for name, value in given.items() if name != "source"}
+    return Source(given["source"], kind, made(Reading, {**read, "args": args, "kwargs": kwargs}))
+
+
+def _refuse_options(given: Mapping[str, Any]) -> None:
+    for option, value in given.items():
+        if value:
+            raise TypeError(f"option {option} goes with source=, {option}={value!r} came without; {_AGAIN}")
+
+
+def by_engine(plan: PlanRecord, engine: str) -> PlanRecord:
+    """The plan, with what is to compute the nodes of its model."""
+    return replace(plan, source=_by_engine(plan.source, engine))
+
+
+def inputs_of(inputs: Sequence[Any], args: Sequence[Any] | None) -> tuple[Any, ...]:
+    """What a call has by position: ``run(x)`` or ``run(args=(x,))``."""
+    if args is None:
+        return tuple(inputs)
+    if inputs:
+        raise TypeError(f"give inputs as run(x) or run(args=(x,)), not both; got {len(inputs)} and args")
+    return positional(args)

@@ -1,0 +1,228 @@
+"""A graph compiled within a budget of what its wrappers hold: partitions are tried until one is within it.
+
+What Inductor fuses is known when it has lowered forward and backward. The partitioner counts tensors before that, so it
+is told what the usual graphs hold. If its partition holds more than the budget, less is asked of it. Only the code that
+runs gets kernels.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from torch import fx
+from torch._functorch import config as functorch
+from torch._inductor.async_compile import AsyncCompile
+from torch._inductor.codecache import PyCodeCache
+
+from ...plans.failing import InfeasibleError
+from ...sizes import Budget, format_bytes, with_bytes
+from .budget import Known, WithinBudget, of_kept, unfit
+from .capacity_search import Attempt, Search
+from .compiled import forget_since, loaded_since, times_loaded, worst_of
+from .floor import Floor
+from .outside import outside_of
+from .settings import Settings
+from .step_load import Fusion
+
+Code = Callable[..., Any]
+Compile = Callable[..., Code]
+Fusing = dict[str, int]  # options of Inductor
+Tried = Attempt[Callable[[], Code]]  # what is found compiles the code that runs
+_TARGETS = 5  # budgets that are asked of the partitioner
+_HALVINGS = 3  # of what is between one that it cannot meet and one that is not enough
+_ROOM = 8  # a part of the limit that is not used is worth other attempts
+_FOR_ROOM = 2  # of them
+_CLOSE = 16  # a part of the limit: what is over by less goes on at once, before other kinds are tried
+_NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
+_WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
+_ALL_WRITTEN: Fusing = {"realize_reads_threshold": 0}  # also if it is computed of one tensor, as the relu of a product
+# how graphs are fused, and what Inductor is taken to do then
+_KINDS: tuple[tuple[Fusing, Fusion], ...] = (
+    *((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False))),
+    (_WRITTEN, Fusion(writers=False)),
+    *((_ALL_WRITTEN, Fusion()), (_ALL_WRITTEN, Fusion(writers=False))),
+)
+_IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
+# torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
+_AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
+_READ: ContextVar[bool] = ContextVar("memplan.torch.compiling.attempts", default=False)
+_ONCE = threading.Lock()
+
+
+def within(
+    compiled: Compile,
+    graph: Any,
+    inputs: Sequence[Any],
+    settings: Settings,
+    patches: dict[str, Any],
+    budget: Budget,
+) -> Code:
+    """A graph within a budget, in the buffers of its wrappers too; ``compiled`` compiles one by its settings.
+
+    InfeasibleError: none was found that fits. The error says what the least found holds, and when. If no partition can
+    fit, it says why.
+    """
+    outside = outside_of(inputs, settings.optimizer)
+    kept, updating = outside.kept, outside.updating
+    partitions = _Partitions(lambda own, *how: compiled(own, inputs, *how), graph, settings, patches, kept)
+    usual = partitions.read(None, {})
+    if not usual.holds and budget.share is not None:
+        return usual.found()  # there is nothing to count
+    limit = budget.of(lambda: kept + max(usual.holds, updating), kept) - kept
+    if max(updating, 1) > limit:
+        where = f"the optimizer's step needs {format_bytes(updating)} for gradients and what it makes"
+        raise unfit(limit, kept, Floor(updating, where if updating else "these are kept"))
+    return (usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)).found()
+
+
+class _Partitions:
+    """Partitions of a graph, as Inductor fuses them. What they hold is besides what is kept."""
+
+    def __init__(self, compiled: Compile, graph: Any, settings: Settings, patches: dict[str, Any], kept: int) -> None:
+        self._compiled, self._graph, self._settings, self._patches = compiled, graph, settings, patches
+        self._kept = kept
+        self._said: dict[int, str] = {}  # of what holds so many bytes: the worst moment
+
+    def read(self, partitioner: WithinBudget | None, fusing: Fusing) -> Tried:
+        """What a graph holds in code that is read and not run."""
+        before = times_loaded()
+        with _without_kernels():
+            self._code(partitioner, fusing)
+        graphs = loaded_since(before)
+        holds = max((most for graph in graphs for most in graph.planned), default=0)
+        self._said[holds] = worst_of(graphs)
+        forget_since(before)
+        return Attempt(functools.partial(self._code, partitioner, fusing), holds)
+
+    def search(self, usual: int, limit: int) -> Tried:
+        """A partition within a limit, where the usual one holds so much.
+
+        It goes on with what is close at first, else with what holds least.
+        """
+        known: Known = {}
+        least: dict[Fusion, int] = {}  # a target for which something is found, before it is fused
+
+        def partitioned(target: int, fusing: Fusing, fusion: Fusion) -> Tried | None:
+            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
+            try:
+                found = self.read(partitioner, fusing)
+                return replace(found, cost=-target)  # the more may be saved, the less runs again
+            except InfeasibleError as error:
+                if error.proven:
+                    raise
+                found_for = -(-target * error.peak // error.capacity) if error.peak and error.capacity else usual
+                least[fusion] = min(least.get(fusion, usual), found_for)
+                return None
+
+        begun: list[_Way] = []
+        for kind in (*_KINDS, _IF_NONE):
+            if kind == _IF_NONE and not least:
+                continue
+            nothing = kind[1] in least  # was found for the limit; how it would be fused is not asked before that
+            first = None if nothing else partitioned(limit, *kind)
+            if first is not None and first.holds <= limit:
+                return first
+            begun.append(_Way(partitioned, kind, first, usual, limit))
+            if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
+                return found
+        found = min(begun, key=lambda way: way.over).best(thorough=True)
+        for way, (_, fusion) in zip(begun, _KINDS, strict=False):
+            if found is None and fusion in least:  # fused, it may be within the limit, and the error says the least
+                found = way.above(least[fusion])
+        if found is None:
+            raise self._infeasible(limit)
+        return found
+
+    def _code(self, partitioner: WithinBudget | None, fusing: Fusing) -> Code:
+        own = _copied(self._graph)
+        settings, patches = self._settings, self._patches
+        if partitioner is not None:
+            settings = replace(settings, fuse_within=_NEAR, fuse_writers=partitioner.fusion.writers)
+            ordered = _AS_GIVEN if "split" in settings.allow else {}
+            patches = {**fusing, **ordered, **patches, "custom_partitioner_fn": partitioner}
+        with functorch.patch(force_non_lazy_backward_lowering=True):
+            return self._compiled(own, settings, patches)
+
+    def _infeasible(self, limit: int) -> InfeasibleError:
+        found = min(self._said)
+        capacity, least = self._kept + limit, self._kept + found
+        text = f"no partition of the graph was found that fits {with_bytes(capacity)} as Inductor fuses it"
+        moment = f"; its worst moment is in {self._said[found]}" if self._said[found] else ""
+        message = f"{text}; the least found holds {with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
+        return InfeasibleError(message, capacity=capacity, peak=least)
+
+
+class _Way:
+    """The targets of one kind of attempt, of which the first, for the limit, gave too much or nothing."""
+
+    def __init__(
+        self,
+        partitioned: Callable[..., Tried | None],
+        kind: tuple[Fusing, Fusion],
+        first: Tried | None,
+        usual: int,
+        limit: int,
+    ) -> None:
+        self.over = (first.holds if first else usual) - limit
+        self._usual, self._limit = usual, limit
+        self._search = Search(lambda target: first if target == limit else partitioned(target, *kind), limit)
+        self._between: tuple[int, int] | None = None  # where `Search.down` has ended
+
+    def above(self, least: int) -> Tried | None:
+        """What is within the limit; it gave nothing, and gives something for the target `least`, or more."""
+        found = self._search.at(least)
+        if found and 0 < self._limit // _ROOM < self._limit - found.holds:
+            self._search.between(least, self._usual, _FOR_ROOM)
+        return self._search.best
+
+    def best(self, *, thorough: bool = False) -> Tried | None:
+        """What is within the limit; ``thorough``: also by targets between those that give too much and too little."""
+        search, limit = self._search, self._limit
+        low, high = self._between = self._between or search.down(_TARGETS)
+        if search.best is None and search.least and thorough:
+            search.between(low, high, _HALVINGS)
+        elif search.best is not None and limit - search.best.holds > limit // _ROOM:
+            search.between(low, high, _FOR_ROOM)
+        return search.best
+
+
+def _copied(graph: fx.GraphModule) -> fx.GraphModule:
+    """A graph that may be changed. What Dynamo has noted says which inputs are weights."""
+    own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    own.meta.update(graph.meta)
+    for node, copied in zip(graph.graph.nodes, own.graph.nodes, strict=True):
+        if hasattr(node, "_dynamo_source"):
+            copied._dynamo_source = node._dynamo_source
+    return own
+
+
+@contextmanager
+def _without_kernels() -> Iterator[None]:
+    """Meanwhile, code that is loaded gets no kernels of C++. It is loaded anew when it is to run."""
+    with _ONCE:
+        if not hasattr(AsyncCompile.cpp_pybinding, "_by_memplan"):
+            AsyncCompile.cpp_pybinding = _unless_read(AsyncCompile.cpp_pybinding)  # type: ignore[method-assign]
+    before = {*PyCodeCache.modules_no_attr}
+    token = _READ.set(True)
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+        for path in PyCodeCache.modules_no_attr.keys() - before:
+            del PyCodeCache.modules_no_attr[path]
+
+
+def _unless_read(by_torch: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(by_torch)
+    def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:
+        return None if _READ.get() else by_torch(*args, **kwargs)
+
+    cpp_pybinding._by_memplan = True  # type: ignore[attr-defined]
+    return cpp_pybinding

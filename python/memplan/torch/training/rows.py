@@ -1,0 +1,169 @@
+"""Modules whose rows are independent: each row of what they return is made of the same row of what they are given.
+
+A step without data says which operators a call of a module runs, and the loops of operators say which rows they read
+and write. Rows are followed from the argument to the result. They lie along the first axis, or along all axes but the
+last, taken together: the samples of a batch, or its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..reading.effects import flat_tensors
+from ..reading.loops import loops_of
+
+Axes = tuple[int, int]
+
+
+@dataclass
+class NotedCall:
+    """A call of a module in forward: its operators [first, last), what it is given and what it returns."""
+
+    name: str
+    module: torch.nn.Module
+    first: int
+    given: Any
+    last: int = -1
+    result: Any = None
+
+
+class _Ran(NamedTuple):
+    """An operator that ran."""
+
+    func: Any
+    args: Any
+    kwargs: Any
+    result: Any
+
+
+class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes what a forward runs while it is on: operators, and calls of the modules of a model."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.calls: list[NotedCall] = []
+        self.ops: list[_Ran] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func.namespace != "prim":  # which asks what a tensor is
+            self.ops.append(_Ran(func, args, kwargs or {}, result))
+        return result
+
+    @contextmanager
+    def noting(self, model: torch.nn.Module) -> Iterator[None]:
+        """Meanwhile, what a model runs is noted."""
+        names = {id(part): name for name, part in model.named_modules()}
+        waiting: list[NotedCall] = []
+
+        def begin(part: torch.nn.Module, given: Any) -> None:
+            if id(part) in names:
+                self.calls.append(NotedCall(names[id(part)], part, len(self.ops), given))
+                waiting.append(self.calls[-1])
+
+        def finish(part: torch.nn.Module, _: Any, result: Any) -> None:
+            if waiting and waiting[-1].module is part:
+                call = waiting.pop()
+                call.last, call.result = len(self.ops), result
+
+        hooks = [register_module_forward_pre_hook(begin), register_module_forward_hook(finish)]
+        try:
+            with self:
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def independent(self) -> dict[str, Axes]:
+        """The modules whose rows are independent in each call, with the axes along which they lie."""
+        found: dict[str, Axes | None] = {}
+        for call in self.calls:
+            axes = self.rows(call)
+            found[call.name] = axes if found.get(call.name, axes) == axes else None
+        return {name: axes for name, axes in found.items() if axes is not None and name}
+
+    def drawing(self) -> list[str]:
+        """The innermost modules that draw random numbers, in the order of forward; "" is the whole model."""
+        found: dict[str, None] = {}
+        for at in (at for at, ran in enumerate(self.ops) if _draws(ran.func)):
+            around = [call for call in self.calls if call.first <= at < call.last]
+            found.update({call.name: None for call in around[-1:]})
+        return list(found)
+
+    def rows(self, call: NotedCall) -> Axes | None:
+        """The axes of its one argument along which the rows of a call are independent; None if they are not."""
+        if len(call.given) != 1 or not isinstance(call.given[0], Tensor) or not isinstance(call.result, Tensor):
+            return None
+        x, result = call.given[0], call.result
+        if not x.is_floating_point() or x.dim() < 2 or result is x:
+            return None
+        ops = self.ops[call.first : call.last]
+        for axes in dict.fromkeys([(0, x.dim() - 2), (0, 0)]):
+            lead = x.shape[: axes[1] + 1]
+            if prod(lead) > 1 and result.shape[: axes[1] + 1] == lead and _follows(ops, x, axes, result):
+                return axes
+        return None
+
+
+def _follows(ops: Sequence[_Ran], x: Tensor, axes: Axes, result: Tensor) -> bool:
+    """Whether rows of x become the same rows of the result, each by itself."""
+    lie = {id(x): _trimmed(x, axes)}
+    for func, args, kwargs, made in ops:
+        given = list(flat_tensors([args, kwargs]))
+        if not any(id(tensor) in lie for tensor in given):
+            if _draws(func) or func._schema.is_mutable:
+                return False
+            continue
+        rows = _rows_made(func, args, kwargs, made, lie)
+        if rows is None:
+            return False
+        lie.update(rows)
+    return lie.get(id(result)) == _trimmed(result, axes)
+
+
+def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes]) -> dict[int, Axes] | None:
+    """Where rows lie in what an operator makes of them; None if it does not keep them apart."""
+    if func._schema.is_mutable:
+        func = _pure(func)
+    if func is None or _draws(func):
+        return None
+    for loop in loops_of(func, args, kwargs, made):
+        read = [(lie.get(id(tensor)), rows) for tensor, rows in loop.inputs]
+        alike = all(rows is None if at is None else rows is not None and rows == (at, 1, 1, 0) for at, rows in read)
+        if alike and not loop.sums and not loop.early and all(written.step == 1 for _, written in loop.writes):
+            return {id(tensor): written.axes for tensor, written in loop.writes}
+    return None
+
+
+def _pure(func: Any) -> Any:
+    """The operator that computes what one in place writes over its first argument; None if there is none."""
+    namespace, _, name = func._schema.name.partition("::")
+    if not name.endswith("_") or sum(one.is_write for one in _writes(func)) != 1:
+        return None
+    packet = getattr(getattr(torch.ops, namespace), name[:-1], None)
+    return getattr(packet, func._overloadname, None)
+
+
+def _writes(func: Any) -> list[Any]:
+    return [argument.alias_info for argument in func._schema.arguments if argument.alias_info is not None]
+
+
+def _draws(func: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+def _trimmed(tensor: Tensor, axes: Axes) -> Axes:
+    """The axes without those of size 1 at both ends, as loops name them."""
+    long = [axis for axis in range(axes[0], axes[1] + 1) if tensor.shape[axis] != 1]
+    return (long[0], long[-1]) if long else axes
