@@ -148,7 +148,7 @@ __all__ = [
 
 def __getattr__(name: str) -> _ModuleType:
     """The package of a wing, such as `memplan.torch`."""
-    package = None if name.startswith("_") else _frontend.wing(name)
+    package = None if name.startswith("_") else _frontend.package(name)
     if package is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return package

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import frontend
 from .plans.record import PlanRecord
 
 if TYPE_CHECKING:
@@ -301,9 +302,7 @@ class Plan(PlanRecord):
         UnsupportedError
             Ops run in pieces, and the plan has other changes too.
         """
-        from .running.plans import write_onnx
-
-        write_onnx(self, path, source, {"dims": dims, "values": values, "inplace_ops": inplace_ops})
+        frontend.member("to_onnx")(self, path, source, {"dims": dims, "values": values, "inplace_ops": inplace_ops})
 
     def to_layout(self, path: str | os.PathLike[str]) -> None:
         """Write the whole layout table as text."""
@@ -364,9 +363,7 @@ class Plan(PlanRecord):
             The plan has other ops, or in an order in which they cannot run, or a tensor begins where its elements may
             not.
         """
-        from .tflite.writing import write_tflite
-
-        write_tflite(self, path, model, inplace_ops, signature)
+        frontend.member("to_tflite")(self, path, model, inplace_ops, signature)
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace (JSON) that Perfetto and chrome://tracing open.

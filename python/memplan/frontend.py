@@ -1,19 +1,102 @@
-"""Wings: packages that read, run and write the networks of a framework, by entry points of the group "memplan.wings".
+"""What a wing offers: the sources that the package of a framework takes, how it reads them, what runs their plans.
 
-In a package's pyproject.toml, with the wing's name and where it is:
+The front knows wings by this record alone. It finds them by entry points of the group "memplan.wings". In a package's
+pyproject.toml, with the wing's name and its module:
 
     [project.entry-points."memplan.wings"]
-    torch = "memplan.torch"
+    toy = "memplan_toy"
 
-`memplan.NAME` is that package. It is imported when it is asked for.
+The module has `WING`, a `Wing`. It is imported when a source may be its own, or when `memplan.toy` is asked for. So it
+must not import its framework by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 GROUP = "memplan.wings"
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One form in which a network comes, such as a file, or an object in memory.
+
+    Attributes
+    ----------
+    name : str
+        How messages call it, such as "onnx" or ".onnx".
+    read : callable
+        From the source and a `Reading` to a `Graph`, a `Problem` or a graph dict. It raises SourceError for what it
+        cannot read, and tells notes by `importers.notes.say`.
+    options : frozenset of str
+        The options of `Reading` that it heeds. Others are refused.
+    suffixes : tuple of str
+        Of files, in lower case, with their dots.
+    accepts : callable or None
+        Whether an object is such a source; for files None. It must not import the framework: where that was not
+        imported before, nothing can be of it.
+    opened : callable or None
+        From a path to an object that is read once, and has a text of its own to be shown.
+    program : callable or None
+        From a `Source` to the `Program` that runs plans of it; None if plans of it do not run.
+    engines : tuple of str
+        What may compute its ops, the usual one first; see `Plan.run`.
+    """
+
+    name: str
+    read: Callable[[Any, Any], Any]
+    options: frozenset[str] = frozenset()
+    suffixes: tuple[str, ...] = ()
+    accepts: Callable[[Any], bool] | None = None
+    opened: Callable[[str], Any] | None = None
+    program: Callable[[Any], Any] | None = None
+    engines: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"a form of sources is not pickled, got {self.name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps that run without data, so that `memplan.estimate` can say what they hold.
+
+    Attributes
+    ----------
+    accepts : callable
+        Whether a step of an object can run so. It must not import the framework.
+    estimate : callable
+        From (source, args, kwargs, train=, optimizer=, autocast=, loss=, device=) to an `Estimate`.
+    """
+
+    accepts: Callable[[Any], bool]
+    estimate: Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Wing:
+    """What the package of a framework offers.
+
+    Attributes
+    ----------
+    forms : tuple of Form
+        What it takes. The first that accepts an object reads it.
+    objects : tuple of str
+        The objects that it takes, as messages list them, such as "torch.nn.Module".
+    members : mapping of str to callable
+        What plans do by this wing, by the name of the method of `Plan`. Each takes the plan first.
+    steps : Steps or None
+        The objects of which a step can be estimated by running it without data.
+    """
+
+    forms: tuple[Form, ...] = ()
+    objects: tuple[str, ...] = ()
+    members: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    steps: Steps | None = None
 
 
 def names() -> list[str]:
@@ -21,11 +104,39 @@ def names() -> list[str]:
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
-def wing(name: str) -> ModuleType | None:
-    """The package of a wing; None if no installed package brings one of that name."""
+@cache
+def package(name: str) -> ModuleType | None:
+    """The module of a wing; None if no installed package brings one of that name."""
     point = next(iter(entry_points(group=GROUP, name=name)), None)
     if point is None:
         return None
-    package = point.load()
-    assert isinstance(package, ModuleType)
-    return package
+    module = point.load()
+    if not isinstance(module, ModuleType) or not isinstance(getattr(module, "WING", None), Wing):
+        raise TypeError(f"wing {name!r}, {point.value}, must be a module with WING, a memplan.frontend.Wing")
+    return module
+
+
+@cache
+def wings() -> tuple[Wing, ...]:
+    """All wings."""
+    modules = [package(name) for name in names()]
+    return tuple(module.WING for module in modules if module is not None)
+
+
+def forms() -> Iterator[Form]:
+    """What all wings take."""
+    for wing in wings():
+        yield from wing.forms
+
+
+def member(name: str) -> Callable[..., Any]:
+    """What a plan does by a wing; TypeError if no installed wing does it."""
+    for wing in wings():
+        if name in wing.members:
+            return wing.members[name]
+    raise TypeError(f"no wing that is installed has {name}")
+
+
+def steps_of(source: Any) -> Steps | None:
+    """How a step of an object runs without data; None if no wing knows."""
+    return next((wing.steps for wing in wings() if wing.steps is not None and wing.steps.accepts(source)), None)

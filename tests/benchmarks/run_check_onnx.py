@@ -35,6 +35,7 @@ from importers.test_onnx_models import DATA, LIGHT, RANDOM, operator_cases
 from importers.test_onnx_written import optimised
 from memplan.errors import SourceError
 from memplan.onnx.running import program_of
+from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
 from run.test_onnx_models import loop, session_options
 
@@ -70,7 +71,7 @@ def row_of(door: str, models: Any, engine: Any = "reference", streams: int = 2) 
     total = dict.fromkeys(HEAD[1:], 0)
     for source, feeds in models:
         try:
-            program = program_of(Source(source, "onnx", engine=engine))
+            program = program_of(Source(source, MODEL, engine=engine))
         except SourceError:
             continue
         expected = by_whole(source, feeds) if engine == "onnxruntime" else wanted(source, feeds)

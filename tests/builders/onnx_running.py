@@ -14,6 +14,7 @@ from builders.onnx_models import onnx
 from builders.running import random_plan, shortened
 from memplan.errors import SourceError
 from memplan.onnx.running import program_of
+from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
 
 reference = pytest.importorskip("onnx.reference")
@@ -54,7 +55,7 @@ def fed(source, seed=0):
 
 def runs(source, feeds, expected, plans, **options):
     """Run each plan with poison; every one must give what is expected."""
-    program = program_of(Source(source, "onnx", **options))
+    program = program_of(Source(source, MODEL, **options))
     for plan in plans:
         plan.verify()
         assert same(program.bind(plan).run([feeds], check=True).outputs, expected)

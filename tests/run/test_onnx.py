@@ -27,6 +27,7 @@ from builders.onnx_models import (
 )
 from memplan.errors import InvalidPlanError, MissingDependencyError, SourceError
 from memplan.onnx.running import program_of
+from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
 from memplan.running import plans
 
@@ -533,7 +534,7 @@ def test_a_slice_that_is_none_is_told():
     spec = memplan.capture(source).graph.to_dict()
     spec["ops"][1]["slice"][0]["offset"] = 4
     plan = memplan.plan(spec)
-    program = program_of(Source(source, "onnx"))
+    program = program_of(Source(source, MODEL))
     bound = program.bind(plan)
     x = np.arange(4, dtype=np.float32)
     assert bound.run([x], check=True).outputs["y"].tolist() == [-2, -3]  # what the model says is no slice is copied

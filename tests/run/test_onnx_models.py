@@ -20,6 +20,7 @@ from importers.test_onnx_models import DATA, LIGHT
 from importers.test_onnx_written import Cache, Layer, Masked, exported, optimised
 from memplan.errors import SourceError
 from memplan.onnx.running import program_of
+from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
 from memplan.running import plans
 
@@ -179,7 +180,7 @@ def test_loops_with_branches_inside(condition):
     x = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
     expected = numpy_loop(x)
     for plan in plans_of(source):
-        found = program_of(Source(source, "onnx")).bind(plan).run([x], check=True).outputs
+        found = program_of(Source(source, MODEL)).bind(plan).run([x], check=True).outputs
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array)
 
@@ -257,7 +258,7 @@ def branches():
 def test_streams_in_any_legal_order(seed):
     source = branches()
     feeds = fed(source, seed)
-    program, expected = program_of(Source(source, "onnx")), wanted(source, feeds)
+    program, expected = program_of(Source(source, MODEL)), wanted(source, feeds)
     spread = on_streams(program.graph, 3, seed)
     plan = memplan.plan(spread)
     for placed in (plan, random_plan(plan, seed)):
@@ -271,7 +272,7 @@ def test_an_order_that_the_plan_does_not_allow_is_seen():
     nodes = [node("Neg", ["x"], ["a"]), node("Exp", ["a"], ["b"]), node("Sum", ["b", "b"], ["c"]),
              node("Abs", ["x"], ["d"]), node("Exp", ["d"], ["e"]), node("Sub", ["c", "e"], ["y"])]  # fmt: skip
     source = model(nodes, [value("x", [64])], [value("y", None)])
-    program = program_of(Source(source, "onnx"))
+    program = program_of(Source(source, MODEL))
     plan = memplan.plan(program.graph, "first_fit", inplace=False)
     assert plan["d"].offset == plan["b"].offset  # as c is there before d, in the order of the list
     x = {"x": np.linspace(1, 2, 64, dtype=np.float32)}

@@ -10,6 +10,7 @@ from builders.onnx_models import const, model, node, value
 from builders.onnx_running import caught, plans_of, same, wanted
 from builders.running import on_streams, random_order, random_plan
 from memplan.onnx.running import program_of
+from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
 
 WIDTH = 4  # of all tensors, which have any even number of rows
@@ -76,7 +77,7 @@ def check(seed):
     chance = np.random.default_rng(seed)
     feeds = {"x": chance.standard_normal((4, WIDTH)), "z": chance.standard_normal((2, WIDTH))}
     feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
-    program, expected = program_of(Source(source, "onnx")), wanted(source, feeds)
+    program, expected = program_of(Source(source, MODEL)), wanted(source, feeds)
     plans = [*plans_of(source), memplan.plan(source, donate=["x", "z"], place=["input", "weight", "intermediate"])]
     plans.append(memplan.plan(source, "first_fit", donate=["x"], alignment=3))
     runs = [(plan, None) for plan in plans]

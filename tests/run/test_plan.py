@@ -36,7 +36,7 @@ def test_a_plan_knows_what_was_planned() -> None:
     assert plan.source is not None
     assert plan.source.value is module
     assert plan.source.reading.args == (x,)
-    assert (plan.source.kind, plan.source.reading.train) == ("torch", True)
+    assert (plan.source.form.name, plan.source.reading.train) == ("torch", True)
 
 
 def test_the_network_is_no_part_of_pickles_equality_and_text() -> None:
@@ -64,7 +64,7 @@ def test_plans_without_a_network() -> None:
         ({"kwargs": [1]}, "kwargs must be a mapping from names to values, got list"),
         ({"weights": {1: 2}}, "weights must be a mapping from names to values, got dict"),
         ({"train": True}, "option train goes with source="),
-        ({"source": NETWORK}, "source must be a network of torch or ONNX, or a path to one, got a source of kind dict"),
+        ({"source": NETWORK}, "source must be a network that runs, or a path to one, got a source of kind dict"),
     ],
 )
 def test_calls_that_are_refused(call: dict[str, Any], message: str) -> None:

@@ -14,7 +14,6 @@ from ..planning.orders import order_names
 from ..planning.registry import planner_names as known_planners
 from ..plans.pools import Pool
 from ..text import one_line
-from ..torch.snapshot import Snapshot
 from . import flags, values
 from .terminal import ERROR
 
@@ -140,7 +139,7 @@ def _pool(text: str) -> Pool:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def captured(options: argparse.Namespace, source: str | Snapshot) -> Network | Problem:
+def captured(options: argparse.Namespace, source: Any) -> Network | Problem:
     """The source, read as `add_source` let its user say."""
     from ..api import capture
 

@@ -11,10 +11,9 @@ from typing import Any
 from .._core import Problem
 from ..draw.colours import COLOUR_BY
 from ..facade import Plan
-from ..importers import Network
+from ..importers import Network, form_of
 from ..plans.failing import InfeasibleError
 from ..text import printable
-from ..torch.snapshot import Snapshot
 from .arguments import (
     Commands,
     Group,
@@ -98,10 +97,10 @@ def run(options: argparse.Namespace) -> int:
     """Plan, write and print; returns the exit status."""
     _check_targets(options)
     with waiting(f"reading {options.source}"):
-        snapshot = _snapshot(options.source)
+        opened = _opened(options.source)
         ranged = capturing(options) if has_range(options) else {}
         options.dims = largest_of(options.dims)
-        source = captured(options, options.source if snapshot is None else snapshot)
+        source = captured(options, options.source if opened is None else opened)
     _check_picture(options, source)
     try:
         result = _planned(options, options.source if ranged else source, ranged)
@@ -113,18 +112,17 @@ def run(options: argparse.Namespace) -> int:
         print_summary(options.source, result)
         if result.ranged is not None:
             print(result.ranged)
-        if snapshot is not None:
-            console().print(str(snapshot.report(result)), soft_wrap=True)
+        if opened is not None:
+            console().print(str(opened.report(result)), soft_wrap=True)
     if result.interrupted:
         return interrupted("this is the best plan until then")
     return OK
 
 
-def _snapshot(source: str) -> Snapshot | None:
-    """The snapshot in a file of that kind, whose figures are shown beside those of the plan."""
-    from ..torch.snapshot import read_snapshot
-
-    return read_snapshot(source) if Path(source).suffix.lower() in (".pickle", ".pkl") else None
+def _opened(source: str) -> Any:
+    """What a file holds that has figures of its own, which are shown beside those of the plan; None for others."""
+    form = form_of(source)
+    return None if form.opened is None else form.opened(source)
 
 
 def _check_picture(options: argparse.Namespace, source: Network | Problem) -> None:

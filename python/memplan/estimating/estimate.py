@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import _core
-from ..calls import keywords, positional
+from ..frontend import steps_of
 from ..importers import Network, captured
 from ..kinds import PLACED
 from ..options.checks import boolean
 from ..options.source import Source
 from ..options.taking import request
-from ..torch.reading import accepts
-from .result import Estimate
+from .result import PHASES, Estimate
 
-if TYPE_CHECKING:
-    from ..torch.reading.dry_run import DryRun
-
-PHASES = ("forward", "backward", "update")
 _ROUNDED = {"cpu": 1, "cuda": 512}
-CUBLAS = 8_519_680  # bytes that torch gives to cuBLAS for a stream, up to the A100
 _OF_A_GRAPH = "of a graph: each tensor is held from its op to its last use"
 
 
@@ -78,7 +71,7 @@ def estimate(
     SourceError
         The step fails with these arguments, or depends on data.
     """
-    if isinstance(source, Network) and source.source is not None and runs(source.source.value):
+    if isinstance(source, Network) and source.source is not None and steps_of(source.source.value) is not None:
         return _of_network(source.source, (args, kwargs, dims, trust, train, optimizer), autocast, loss, device)
     if device not in _ROUNDED:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
@@ -87,7 +80,8 @@ def estimate(
         raise TypeError("optimizer needs train=True: its step follows the backward pass")
     if not train and loss is not None:
         raise TypeError("loss needs train=True: it is where the backward pass begins")
-    if not runs(source):
+    steps = steps_of(source)
+    if steps is None:
         if autocast is not None or loss is not None:
             raise TypeError("autocast and loss need a torch.nn.Module; other sources say what runs")
         reading = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "trust": trust}
@@ -95,7 +89,8 @@ def estimate(
     if dims or trust:
         raise TypeError("dims and trust are for files and graphs; the arguments of a module have the sizes")
     how = {"train": train, "optimizer": optimizer, "loss": loss}
-    return of_run(dry_run_of(source, args, kwargs, autocast=autocast, device=device, **how), device)
+    found: Estimate = steps.estimate(source, args, kwargs, autocast=autocast, device=device, **how)
+    return found
 
 
 def _of_network(
@@ -109,95 +104,6 @@ def _of_network(
     read = source.reading
     how: dict[str, Any] = {"train": read.train, "optimizer": read.optimizer, "autocast": autocast, "loss": loss}
     return estimate(source.value, args=read.args, kwargs=read.kwargs, device=device, **how)
-
-
-def runs(source: Any) -> bool:
-    """Whether a source is a module, which can run on stand-ins."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    return accepts(source) and torch is not None and isinstance(source, torch.nn.Module)
-
-
-def dry_run_of(
-    source: Any, args: Any, kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
-) -> DryRun:
-    """A step of a module without data; `how` are other options of `dry_run`."""
-    from ..torch.reading.dry_run import dry_run
-
-    how |= {"autocast": _dtype(autocast, device), "device": None if device == "cpu" else device}
-    return dry_run(source, positional(args), keywords(kwargs), **how)
-
-
-def of_run(found: DryRun, device: str) -> Estimate:
-    """The parts at the worst op of a step."""
-    unit = _ROUNDED[device]
-    size = np.array(found.size, np.int64)
-    rounded = -(-size // unit) * unit
-    need = step_load(found, device)
-    worst = int(need.argmax()) if len(need) else 0
-    alive = (np.array(found.first, np.int64) <= worst) & (worst < np.array(found.last, np.int64))
-    gradient = np.zeros(len(size), bool)
-    gradient[list(found.gradient)] = True
-    forward = np.array(found.phase, np.int64) == 0
-    kept = [found.weights, found.states, found.inputs]
-    more = sum(-(-s // unit) * unit - s for sizes in kept for s in sizes)
-    phase = PHASES[found.phases[worst]] if found.phases else PHASES[0]
-    workspace = found.workspaces[worst] if found.workspaces else 0
-    return Estimate(
-        weights=sum(found.weights),
-        gradients=int(size[alive & gradient].sum()),
-        states=sum(found.states),
-        inputs=sum(found.inputs),
-        activations=int(size[alive & forward & ~gradient].sum()),
-        temporaries=int(size[alive & ~forward & ~gradient].sum()),
-        workspaces=workspace + (CUBLAS if device == "cuda" else 0),
-        rounding=more + int((rounded - size)[alive].sum()),
-        phase=phase,
-        at=found.ops[worst].removesuffix(".default") if found.ops else "",
-        device=device,
-        reserved=_core.reserved_by_caching(problem_of(found)) if device == "cuda" else None,
-        notes=_notes(found, device),
-    )
-
-
-def problem_of(found: DryRun) -> _core.Problem:
-    """All storages of a step, those that are there before it too."""
-    kept = [*found.weights, *found.states, *found.inputs]
-    ops = len(found.ops)
-    size, first = [*kept, *found.size], [0] * len(kept) + [first + 1 for first in found.first]
-    return _core.Problem(size, first, [ops + 1] * len(kept) + [last + 1 for last in found.last])
-
-
-def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
-    """Bytes at each op of what is born in a step, as the allocator gives them, and of workspaces."""
-    unit = _ROUNDED[device]
-    size = -(-np.array(found.size, np.int64) // unit) * unit
-    change = np.zeros(len(found.ops) + 1, np.int64)
-    np.add.at(change, found.first, size)
-    np.add.at(change, found.last, -size)
-    return np.cumsum(change)[:-1] + np.array(found.workspaces, np.int64)
-
-
-def _notes(found: DryRun, device: str) -> tuple[str, ...]:
-    if device == "cuda":
-        from ..torch.reading.cuda import notes_of
-
-        return notes_of(set(found.ops))
-    notes = ["what kernels of convolutions allocate for themselves is known in part"]
-    return tuple(notes) if any("convolution" in op for op in set(found.ops)) else ()
-
-
-def _dtype(autocast: Any, device: str) -> Any:
-    if autocast is None or autocast is False:
-        return None
-    import torch
-
-    if autocast is True:
-        return torch.float16 if device == "cuda" else torch.bfloat16
-    if not isinstance(autocast, torch.dtype):
-        raise TypeError(f"autocast must be True, False or a dtype such as torch.bfloat16, got {autocast!r}")
-    return autocast
 
 
 def _of_source(source: Any, reading: dict[str, Any], optimizer: Any, device: str) -> Estimate:

@@ -8,6 +8,7 @@ from typing import Any
 from ..plans.changes import Change
 from ..printing.tables import html, text
 
+PHASES = ("forward", "backward", "update")
 PARTS = ("weights", "gradients", "states", "inputs", "activations", "temporaries", "workspaces", "rounding")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..frontend import Wing
 from ..planning.orders import check_order
 from .arena import PlannedArena as PlannedArena
 from .versions import names_of_executorch
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .algorithm import Algorithm
     from .memory_pass import MemoryPass
 
+WING = Wing()  # its programs are planned by its own compiler, which calls what is here
 Capacity = int | str | Mapping[int, int | str] | None
 
 

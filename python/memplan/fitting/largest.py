@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from ..calls import keywords, positional
 from ..errors import SourceError
-from ..estimating.estimate import estimate, runs
+from ..estimating.estimate import estimate
 from ..estimating.result import Largest
+from ..frontend import steps_of
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..sizes import besides_kept, in_bytes
@@ -83,7 +84,7 @@ def largest(
             return found.total - besides * found.kept
         return _fitted(model, held, 0 if besides else found.kept, reading, how, time_limit, plans, size)
 
-    if runs(model):
+    if steps_of(model) is not None:
         if dim is not None or dims or trust:
             raise TypeError("dim, dims and trust are for files and graphs; a module takes axes of its arguments")
         sized = _Sized(model, args, kwargs, axes)

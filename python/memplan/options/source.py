@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..frontend import Form
 from .records import Reading
 
 
@@ -16,8 +17,8 @@ class Source:
     ----------
     value : Any
         The network: a module, graph, program or model, or the path of its file. Or a tape. It is held, not copied.
-    kind : str
-        How importers call it: "torch", ".pt2", "onnx", ".onnx" or "tape".
+    form : Form
+        The form in which it came; see `memplan.frontend`.
     reading : Reading
         How it was read; see `memplan.capture`.
     engine
@@ -25,6 +26,6 @@ class Source:
     """
 
     value: Any
-    kind: str
+    form: Form
     reading: Reading = field(default_factory=Reading)
     engine: str = "reference"

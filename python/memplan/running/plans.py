@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..calls import keywords, positional
-from ..errors import UnsupportedError
-from ..importers import kind_of
+from ..importers import form_of
 from ..options.checks import boolean
 from ..options.declaring import made
 from ..options.records import Reading
@@ -17,9 +15,8 @@ from ..options.source import Source
 from ..plans.record import PlanRecord
 from .from_file import with_graph
 from .matching import require_same, whole_graph
-from .program import Bound, Program, Run
+from .program import Bound, Measured, Program, Run
 
-_TORCH, _ONNX = ("torch", ".pt2"), ("onnx", ".onnx")
 _AGAIN = "give what was planned: plan.run(..., source=model)"
 
 
@@ -56,8 +53,6 @@ def program_of(plan: PlanRecord) -> Program:
     """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
-    if plan.source.kind == "tape":
-        raise TypeError("the plan is of a tape, which is no program: memplan.torch.arena(plan) serves steps from it")
     if "_network" not in plan.__dict__:
         program = _imported(plan.source)
         if (planned := whole_graph(plan)) is not None:
@@ -68,67 +63,24 @@ def program_of(plan: PlanRecord) -> Program:
 
 
 def seconds_of(plan: PlanRecord, repeats: int) -> dict[str, float]:
-    """The measured seconds of each op of a network of torch, with the inputs that it was planned with.
+    """The measured seconds of each op of a network, with the inputs that it was planned with.
 
-    TypeError: the plan holds no network of torch.
+    TypeError: the plan holds no network, or one whose ops are not measured.
     """
-    if plan.source is None or plan.source.kind not in _TORCH:
-        kind = "none" if plan.source is None else f"of kind {plan.source.kind}"
+    program = None if plan.source is None else program_of(plan)
+    if not isinstance(program, Measured):
+        kind = "none" if plan.source is None else f"of kind {plan.source.form.name}"
         raise TypeError(f"ops are measured for networks of torch, the source is {kind}")
-    from ..torch.running.program import TorchProgram
-
-    program = program_of(plan)
-    assert isinstance(program, TorchProgram)
-    return program.bind(plan).seconds(tuple(plan.source.reading.args), dict(plan.source.reading.kwargs or {}), repeats)
-
-
-def write_onnx(
-    plan: PlanRecord,
-    path: str | os.PathLike[str],
-    source: Any,
-    options: Mapping[str, Any],
-) -> None:
-    """Write the model of a plan in its order; see `Plan.to_onnx`."""
-    if source is not None:
-        given = Source(source, kind_of(source), made(Reading, options))
-    elif any(options.values()):
-        raise TypeError(f"options {', '.join(options)} go with source=, they came without")
-    elif plan.source is None:
-        raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
-    else:
-        given = plan.source
-    if given.kind not in _ONNX:
-        raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.kind}")
-    from ..onnx.running import program_of as program_of_onnx
-
-    program = program_of_onnx(given)
-    if plan.graph is None:
-        plan = with_graph(plan, program.graph)
-    elif (planned := whole_graph(plan)) is not None:
-        require_same(planned, program.graph)
-    if any(change.kind == "split" for change in plan.changes):
-        return _write_in_pieces(plan, given, path)
-    program.write(plan, path)
-
-
-def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
-    if any(change.kind != "split" for change in plan.changes):
-        raise UnsupportedError(
-            'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'
-        )
-    from ..onnx.running import write_in_pieces
-
-    write_in_pieces(given, plan, path)
+    assert plan.source is not None
+    read = plan.source.reading
+    return program.bind(plan).seconds(tuple(read.args), dict(read.kwargs or {}), repeats)
 
 
 def _imported(source: Source) -> Program:
-    if source.kind in _TORCH:
-        from ..torch.running import program_of
-
-        return program_of(source)
-    from ..onnx.running import program_of as program_of_onnx
-
-    return program_of_onnx(source)
+    if source.form.program is None:
+        raise TypeError(f"plans of a source of kind {source.form.name} do not run")
+    program: Program = source.form.program(source)
+    return program
 
 
 def _bound(plan: PlanRecord, source: Source | None) -> Bound:
@@ -168,20 +120,20 @@ def _key(source: Source) -> tuple[Any, ...]:
 
 def _by_engine(source: Source | None, engine: str) -> Source | None:
     """The source, with what is to compute the nodes of a model; None for none, which is refused later."""
-    if source is not None and source.kind not in _ONNX:
-        raise TypeError(f"option engine applies to ONNX, got engine={engine!r} for a source of kind {source.kind}")
+    if source is not None and not source.form.engines:
+        raise TypeError(f"option engine applies to ONNX, got engine={engine!r} for a source of kind {source.form.name}")
     return None if source is None else replace(source, engine=engine)
 
 
 def _source_of(given: Mapping[str, Any], call: tuple[Sequence[Any], Mapping[str, Any]]) -> Source:
     """The source that was given again: what it is called with has the sizes that were planned, unless options do."""
-    kind = kind_of(given["source"])
-    if kind not in (*_TORCH, *_ONNX):
-        raise TypeError(f"source must be a network of torch or ONNX, or a path to one, got a source of kind {kind}")
-    has_sizes = kind in ("torch", *_ONNX) and not given["dims"] and not given["values"]
+    form = form_of(given["source"])
+    if form.program is None:
+        raise TypeError(f"source must be a network that runs, or a path to one, got a source of kind {form.name}")
+    has_sizes = "args" in form.options and not given["dims"] and not given["values"]
     args, kwargs = call if has_sizes else ((), {})
     read = {name: value for name, value in given.items() if name != "source"}
-    return Source(given["source"], kind, made(Reading, {**read, "args": args, "kwargs": kwargs}))
+    return Source(given["source"], form, made(Reading, {**read, "args": args, "kwargs": kwargs}))
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

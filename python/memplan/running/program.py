@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,15 @@ class Bound(Protocol):
     ) -> Run:
         """Run once; see `Plan.run`. The arena holds the weights `there` already."""
         ...
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A program that measures its ops: what it binds has `seconds`, by the name of each op, with inputs and repeats."""
+
+    measures: bool
+
+    def bind(self, plan: PlanRecord, common: Common | None = None) -> Any: ...
 
 
 class Program(Protocol):

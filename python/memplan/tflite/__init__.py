@@ -1,5 +1,6 @@
 """The wing of TFLite: it reads flatbuffers, knows the kernels of TFLite Micro, and writes plans into models."""
 
 from .reading.micro import Kernel, kernels
+from .wing import WING
 
-__all__ = ["Kernel", "kernels"]
+__all__ = ["WING", "Kernel", "kernels"]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .wing import WING as WING
+
 _DOORS: dict[str, str] = {
     "Arena": "training.replaying",
     "Checkpoints": "training.fitting",

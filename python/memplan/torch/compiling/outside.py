@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...estimating.estimate import step_load
+from ..estimating import step_load
 from ..reading.dry_run import dry_update
 
 

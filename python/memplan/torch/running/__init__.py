@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ...importers.graph_dict import graph_of
@@ -27,7 +28,7 @@ def program_of(source: Source) -> Program:
     read = source.reading
     options: dict[str, Any] = {"train": read.train, "dims": read.dims, "inplace_ops": frozenset(read.inplace_ops)}
     options |= {"optimizer": read.optimizer, "keep_gradients": read.keep_gradients}
-    if source.kind == ".pt2":
+    if isinstance(value, (str, os.PathLike)):
         spec = import_pt2(value, **options, trust=read.trust, listener=recording)
     else:
         spec = import_torch(value, args=tuple(read.args), kwargs=read.kwargs, **options, listener=recording)

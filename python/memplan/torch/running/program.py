@@ -55,6 +55,8 @@ class TorchProgram:
         Whose step ends a run.
     """
 
+    measures = True
+
     def __init__(
         self,
         source: Source,

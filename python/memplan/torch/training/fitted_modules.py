@@ -12,10 +12,10 @@ import numpy.typing as npt
 import torch
 
 from ...errors import SourceError, UnsupportedError
-from ...estimating.estimate import dry_run_of, of_run, step_load
 from ...estimating.result import Estimate
 from ...plans.failing import InfeasibleError
 from ...sizes import budget_of, format_bytes, with_bytes
+from ..estimating import dry_run_of, of_run, step_load
 from ..reading.dry_run import DryRun
 from .choosing import Candidate, Way, candidates_of, choose
 from .floor import Floor, floor_of, floor_of_code, worst_of

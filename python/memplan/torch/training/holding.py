@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from ...estimating.estimate import step_load
 from ...explaining.held import Held
+from ..estimating import step_load
 from ..reading.dry_run import BACKWARD, FORWARD, DryRun
 
 WEIGHTS, STATES, INPUTS, OTHERS = "weights", "states of the optimizer", "inputs", "other tensors"

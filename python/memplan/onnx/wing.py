@@ -1,0 +1,80 @@
+"""What the front knows of ONNX: which sources this wing takes, what runs plans of them, and what writes them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..frontend import Form, Wing
+from ..options.records import Reading
+from ..options.source import Source
+from ..plans.record import PlanRecord
+from ..running.from_file import with_graph
+from ..running.matching import require_same, whole_graph
+from ..running.program import Program
+from .reading import import_onnx
+
+_OPTIONS = frozenset({"args", "kwargs", "dims", "values", "inplace_ops"})
+
+
+def _read(source: Any, reading: Reading) -> dict[str, Any]:
+    asked = {name: getattr(reading, name) for name in _OPTIONS}
+    return import_onnx(source, **asked | {"inplace_ops": frozenset(reading.inplace_ops)})
+
+
+def _is_model(source: object) -> bool:
+    onnx = sys.modules.get("onnx")
+    return onnx is not None and isinstance(source, onnx.ModelProto)
+
+
+def _program_of(source: Source) -> Program:
+    from .running import program_of
+
+    return program_of(source)
+
+
+_ENGINES = ("reference", "onnxruntime")
+MODEL = Form("onnx", _read, _OPTIONS, accepts=_is_model, program=_program_of, engines=_ENGINES)
+FILE = Form(".onnx", _read, _OPTIONS, suffixes=(".onnx",), program=_program_of, engines=_ENGINES)
+
+
+def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options: Mapping[str, Any]) -> None:
+    """Write the model of a plan in its order; see `Plan.to_onnx`."""
+    if source is not None:
+        from ..importers import form_of
+
+        given = Source(source, form_of(source), Reading(**options))
+    elif any(options.values()):
+        raise TypeError(f"options {', '.join(options)} go with source=, they came without")
+    elif plan.source is None:
+        raise TypeError("the plan holds no model: give what was planned, plan.to_onnx(path, source=model)")
+    else:
+        given = plan.source
+    if given.form not in (MODEL, FILE):
+        raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.form.name}")
+    from .running import program_of
+
+    program = program_of(given)
+    if plan.graph is None:
+        plan = with_graph(plan, program.graph)
+    elif (planned := whole_graph(plan)) is not None:
+        require_same(planned, program.graph)
+    if any(change.kind == "split" for change in plan.changes):
+        return _write_in_pieces(plan, given, path)
+    program.write(plan, path)
+
+
+def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
+    if any(change.kind != "split" for change in plan.changes):
+        raise UnsupportedError(
+            'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'
+        )
+    from .running import write_in_pieces
+
+    write_in_pieces(given, plan, path)
+
+
+WING = Wing((MODEL, FILE), ("onnx.ModelProto",), {"to_onnx": to_onnx})
