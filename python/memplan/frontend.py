@@ -12,6 +12,7 @@ must not import its framework by itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -118,9 +119,19 @@ def package(name: str) -> ModuleType | None:
 
 @cache
 def wings() -> tuple[Wing, ...]:
-    """All wings."""
-    modules = [package(name) for name in names()]
-    return tuple(module.WING for module in modules if module is not None)
+    """All wings that can be used; of others, a warning says why not."""
+    found: list[Wing] = []
+    for name in names():
+        try:
+            module = package(name)
+        except Exception as error:
+            warnings.warn(
+                f"wing {name!r} cannot be used: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2
+            )
+            continue
+        assert module is not None
+        found.append(module.WING)
+    return tuple(found)
 
 
 def forms() -> Iterator[Form]:
