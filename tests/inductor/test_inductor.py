@@ -13,8 +13,8 @@ import pytest
 
 import memplan
 from builders.paths import BENCHMARKS
-from memplan import InductorCapture, capture_inductor
 from memplan.printing.units import format_bytes
+from memplan.torch import InductorCapture, capture_inductor
 
 pytest.importorskip("torch")
 

@@ -16,7 +16,7 @@ from ...planning.registry import IN_PYTHON, check_planner, find
 from ...sizes import Budget, budget_of, in_bytes
 from ...text import nearest
 
-FORMAT = 16  # of what is written into wrapper code: one more with each change, so that no cache mixes two
+FORMAT = 17  # of what is written into wrapper code: one more with each change, so that no cache mixes two
 PLACED = ("intermediate", "output")
 WAYS = ("recompute", "split")
 _LEAST_ALIGNMENT = 16  # bytes of the largest number of torch
