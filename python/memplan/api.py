@@ -141,9 +141,9 @@ def fit(
         A graph or network, as for `plan`.
     capacity
         Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". What lies outside of it, such as
-        weights and states, does not count: for a budget of all bytes of a step see `memplan.torch.fit`. "60%" is 60 % of
-        the peak of the unchanged network, its ops in the given order. "least" is the least that the search reaches. No schedule
-        in this order of the ops has a lower load than `plan.fitting.load_bound`.
+        weights and states, does not count: for a budget of all bytes of a step see `memplan.torch.fit`. "60%" is 60 %
+        of the peak of the unchanged network, its ops in the given order. "least" is the least that the search reaches.
+        No schedule in this order of the ops has a lower load than `plan.fitting.load_bound`.
     allow
         All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
         tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the
