@@ -152,7 +152,7 @@ def of_transformers(name: str, labels: bool) -> Callable[[], tuple[nn.Module, tu
 
 
 def mixtral() -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
-    from importers.test_torch_experts import mixtral as make
+    from builders.experts import mixtral as make
 
     torch.manual_seed(0)
     return make(), (), {"input_ids": torch.randint(1, 97, (2, 16))}

@@ -29,15 +29,15 @@ from reporting import Rows, arguments, report
 
 import memplan
 from builders.models import CATALOGUE, inference_inputs
+from builders.onnx_exported import optimised
+from builders.onnx_package_models import DATA, LIGHT, RANDOM, operator_cases
 from builders.onnx_running import caught, fed, plans_of, same, wanted
+from builders.onnx_sessions import loop, session_options
 from builders.running import on_streams, random_order
-from importers.test_onnx_models import DATA, LIGHT, RANDOM, operator_cases
-from importers.test_onnx_written import optimised
 from memplan.errors import SourceError
 from memplan.onnx.running import program_of
 from memplan.onnx.wing import MODEL
 from memplan.options.source import Source
-from run.test_onnx_models import loop, session_options
 
 HEAD = ("door", "models", "plans", "wrong", "lives shortened", "found")
 MOST = 40  # lifetimes of a model that are shortened

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from hypothesis import strategies as st
 
 import memplan
+from builders.contract_cases import CASES
 from builders.strategies import columns
 from oracles import plain as oracle
-from planning.test_contract import CASES
 
 Columns = tuple[list[int], list[int], list[int], list[int]]  # size, first, last, alignment
 Pairs = list[tuple[int, int]]  # conflicts beyond lifetimes

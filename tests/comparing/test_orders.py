@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import memplan
 from builders.commands import run
 from builders.graphs import two_branches
-from comparing.test_sweep import Here
+from builders.sweeping import Here
 from memplan import _core
 from memplan.comparing import comparison, ordered
 from memplan.comparing.comparison import Comparison

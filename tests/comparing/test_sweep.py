@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from matplotlib.figure import Figure
 import memplan
 from builders.interrupting import FOREVER
 from builders.paths import DATA
+from builders.sweeping import Here
 from memplan.comparing.comparison import Comparison
 from memplan.comparing.row import ComparisonRow
 from memplan.comparing.sweep.log import COLUMNS
@@ -34,23 +33,6 @@ SOURCES = [HARD, str(GRAPH), "example:gpt2_infer"]
 NAMES = ["A.1048576", "vgg16_b1_train", "gpt2_infer"]
 PLANNERS = ["naive", "auto", "beam:k=2"]
 CONFLICTS = memplan.Problem([4, 4], [0, 2], [2, 4], conflicts=[(0, 1)])
-
-
-class Here(Executor):
-    """Runs everything at once, in this process; counts, and fails or is interrupted after some."""
-
-    def __init__(self, error: BaseException | None = None, after: int = 0) -> None:
-        self.count = 0
-        self.error, self.after = error, after
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self.count += 1
-        if self.error is None or self.count <= self.after:
-            future.set_result(function(*pickle.loads(pickle.dumps(arguments)), **options))
-        else:
-            future.set_exception(self.error)
-        return future
 
 
 def figures(sweep: memplan.Sweep) -> list[tuple[Any, ...]]:

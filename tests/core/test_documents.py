@@ -8,7 +8,7 @@ import pytest
 
 import memplan
 from builders.graphs import W, X, buffers, graph, load, op, shared, tensor
-from core.test_reuse_edges import edges_of
+from builders.reuse_edges import edges_of
 
 Dict = dict[str, Any]
 KB, MB = 10**3, 10**6

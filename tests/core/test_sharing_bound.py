@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import random
-from itertools import combinations
 from typing import Any
 
 import pytest
 
 import memplan
 from builders import graphs
+from builders.sharing_options import PLACES, USUAL
 from oracles.sharing import least_peak, small_graph
-
-KINDS = ("input", "weight", "intermediate", "output", "workspace")
-PLACES = [(), *[set(p) for n in range(1, 6) for p in combinations(KINDS, n)]]
-USUAL = {"intermediate", "output", "workspace"}
 
 
 def refusal(graph: dict[str, Any], options: dict[str, Any], capacity: int) -> memplan.InfeasibleError | None:

@@ -17,6 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 import memplan
+from builders.described_graphs import GRAPH
 from builders.graphs import chain, two_branches
 from memplan import cli, generate
 from memplan.draw import bands
@@ -24,7 +25,6 @@ from memplan.draw.away import MOST_ARROWS, stacked
 from memplan.draw.colours import PALETTE, colouring
 from memplan.plans.returns import returns_of
 from memplan.printing.units import seconds
-from plans.test_buffer_info import GRAPH
 
 pytest.importorskip("bokeh", reason="needs bokeh: pip install 'memplan[page]'")
 

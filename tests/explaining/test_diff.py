@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memplan
+from builders.html_pages import Page
 from builders.paths import DATA
 from builders.strategies import BOUNDED, columns, relation_graphs
-from explaining.test_explain import Page
 from memplan.diffs.diff import CHANGES, Change, PlanDiff
 from memplan.plans.moved_ops import OpMove, moved_ops
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 import memplan
 from builders import models
 from builders.graphs import W, X, graph, op, tensor
+from builders.html_pages import Page
 from builders.looped import wide_blocks
 from builders.paths import DATA, ROOT
 from builders.strategies import BOUNDED, bounded, graph_dicts, relation_graphs, shaped_problems
@@ -717,31 +717,6 @@ def test_json_holds_every_field(tmp_path: Path, plans: dict[str, memplan.Plan]) 
     assert spec["peak_step"] == vars(e.peak_step)
     assert [a["name"] for a in spec["alive"]] == [a.name for a in e.alive]
     assert set(spec) == {"format", "version", "memplan", *Explanation.__dataclass_fields__} - {"plan"}
-
-
-class Page(HTMLParser):
-    """The tags that are open, and the text of paragraphs and cells."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.found: list[tuple[str, str]] = []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag not in ("meta", "br", "img"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        pass
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and data.strip():
-            self.found.append((self.open[-1], data))
 
 
 def test_the_page_shows_what_the_text_shows(tmp_path: Path, plans: dict[str, memplan.Plan]) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 import memplan
 from builders.graphs import two_branches
+from builders.order_rows import orders_of
 from memplan import _core
 from memplan.explaining.orders import Orders
 from oracles.sharing import small_graph
-from order.test_order import orders_of
 
 
 def explained(plan: memplan.Plan) -> Orders:

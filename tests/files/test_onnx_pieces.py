@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from builders.onnx_drawn import Drawn
+from builders.onnx_loops import loops_of, session_of
 from builders.onnx_models import numpy_helper, onnx
 from builders.onnx_nodes import NODES
-from importers.test_onnx_loops import loops_of, session_of
 from memplan.onnx.writing.pieces import Cut, piece_of
 
 pytest.importorskip("onnxruntime")

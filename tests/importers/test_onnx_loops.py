@@ -8,19 +8,16 @@ import pytest
 import memplan
 from builders.arrays import poisoned
 from builders.onnx_drawn import Drawn
+from builders.onnx_loops import loops_of, session_of
 from builders.onnx_models import model, node, value
 from builders.onnx_nodes import NODES
-from importers.test_onnx_models import DATA
+from builders.onnx_package_models import DATA
 from memplan.onnx.reading import import_onnx
 from memplan.onnx.reading.loops import _VIEWS, RULES
 from oracles.loops import check_loop
 
 onnxruntime = pytest.importorskip("onnxruntime")  # onnx's reference lacks many of the operators
 reference = pytest.importorskip("onnx.reference")
-
-
-def loops_of(drawn):
-    return import_onnx(drawn.model())["ops"][0].get("loops", [])
 
 
 def kernel(drawn):
@@ -33,14 +30,6 @@ def kernel(drawn):
     except Exception:  # what has no kernel there
         evaluator = reference.ReferenceEvaluator(model)
         return lambda feeds: dict(zip(names, evaluator.run(None, feeds), strict=True))
-
-
-def session_of(model):
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def odd(name, array, attempt):

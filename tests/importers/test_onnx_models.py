@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections import Counter
-from functools import cache
-from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 
-import numpy as np
 import pytest
 
 import memplan
 from builders.onnx_models import numpy_helper, onnx, sizes
+from builders.onnx_package_models import DATA, LIGHT, RANDOM, operator_cases
 from builders.onnx_running import same, wanted
 from builders.running import random_plan
 from memplan.errors import SourceError
 from memplan.onnx.reading import import_onnx
 from memplan.running.plans import program_of
-
-DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
-LIGHT = sorted(name for name in os.listdir(DATA / "light") if name.endswith(".onnx"))
 
 
 def test_there_are_nine_light_models():
@@ -88,20 +79,6 @@ def test_models_on_disk_import_or_are_refused():
     assert [name for name, message in refused.items() if not justified(message)] == []
 
 
-@cache
-def operator_cases(every=1):
-    """onnx's test models of single operators, and of the functions that some stand for; of one operator in so many."""
-    nodes = pytest.importorskip("onnx.backend.test.case.node")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for module in sorted(found.name for found in iter_modules(nodes.__path__))[::every]:
-            import_module(f"{nodes.__name__}.{module}")  # which makes its models
-    cases = [case for case in nodes._NodeTestCases if case.model is not None]
-    if not cases:
-        pytest.skip(f"onnx {onnx.__version__} keeps these models on disk")
-    return cases
-
-
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
 def test_operator_test_models_import_or_are_refused(every):
     cases = operator_cases(every)
@@ -109,9 +86,6 @@ def test_operator_test_models_import_or_are_refused(every):
     assert len(cases) > 1000 / every
     assert imported >= 0.94 * len(cases)
     assert [name for name, message in refused.items() if not justified(message)] == []
-
-
-RANDOM = ("bernoulli", "randomuniform", "randomnormal", "multinomial", "training_dropout")
 
 
 def outcome(case, planner):

@@ -9,7 +9,7 @@ import pytest
 
 import memplan
 from builders.onnx_models import BOOL, F32, I64, TensorProto, const, graph, model, node, value
-from importers.test_onnx_models import DATA, LIGHT
+from builders.onnx_package_models import DATA, LIGHT
 
 INT4, F16, I32 = TensorProto.INT4, TensorProto.FLOAT16, TensorProto.INT32
 

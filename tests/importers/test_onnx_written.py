@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import memplan
+from builders.onnx_exported import Cache, Layer, Masked, exported, optimised
 from builders.onnx_models import F32, I64, const, helper, model, node, onnx, ops, sizes, value
-from importers.test_onnx_models import DATA
+from builders.onnx_package_models import DATA
 from memplan.errors import SourceError
 from memplan.onnx.reading import runtime
 
 # torch's older exporter: shapes behind arithmetic
-
-
-def exported(module, *args):
-    file = io.BytesIO()
-    torch.onnx.export(module.eval(), args, file, dynamo=False)
-    return onnx.load_from_string(file.getvalue())
-
-
-class Cache(nn.Module):
-    """Writes to ranges and rows of a tensor: ScatterND, whose indices and updates have computed shapes."""
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        cache = torch.zeros(batch, 100, width)
-        cache[:, 3 : 3 + length] = x
-        cache.index_copy_(1, torch.tensor([0]), x[:, :1])
-        cache[:, torch.arange(length)] += torch.arange(length * width).reshape(length, width)
-        return cache
-
-
-class Masked(nn.Module):
-    """A mask that is made of ranges, expanded and used in Where."""
-
-    def forward(self, x):
-        at = torch.arange(x.shape[1])
-        mask = (at[:, None] >= at[None, :]).expand(x.shape[0], -1, -1)
-        scores = x.unsqueeze(1).expand(-1, x.shape[1], -1)
-        return torch.where(mask, scores, torch.zeros(())).reshape(x.shape[0], -1).scatter(1, at[None].expand(2, -1), x)
 
 
 @pytest.mark.parametrize(("module", "shape"), [(Cache(), (2, 40, 16)), (Masked(), (2, 64))])
@@ -100,17 +70,6 @@ def test_what_differs_from_run_to_run_is_no_size(op_type):
 # ONNX Runtime
 
 
-def optimised(source, level, folder):
-    ort = pytest.importorskip("onnxruntime")
-    options = ort.SessionOptions()
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level}")
-    options.optimized_model_filepath = str(folder / "optimised.onnx")
-    options.log_severity_level = 4
-    given = source if isinstance(source, str) else source.SerializeToString()
-    ort.InferenceSession(given, options, providers=["CPUExecutionProvider"])
-    return onnx.load(folder / "optimised.onnx")
-
-
 def own_types(source):
     return {f"{n.domain}.{n.op_type}" for n in source.graph.node if n.domain.startswith("com.microsoft")}
 
@@ -122,20 +81,6 @@ def test_light_models(tmp_path):
         assert wanted in own_types(source)
         plan = memplan.plan(source)
         assert plan[source.graph.output[0].name].bytes == 4 * 1000
-
-
-class Layer(nn.Module):
-    """A layer of a transformer."""
-
-    def __init__(self):
-        super().__init__()
-        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
-        self.norm, self.last = nn.LayerNorm(16), nn.LayerNorm(16)
-        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
-
-    def forward(self, x):
-        x = self.norm(x + self.attention(x, x, x, need_weights=False)[0])
-        return self.last(x + self.down(nn.functional.gelu(self.up(x))))
 
 
 def test_a_layer_of_a_transformer(tmp_path):

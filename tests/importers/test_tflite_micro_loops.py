@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from builders.paths import DATA
+from builders.tflite_loops import feeds_of, loops_of, run_of
 from builders.tflite_ops import OPERATORS, Drawn
-from importers.test_tflite_loops import feeds_of, loops_of, run_of
 from memplan.tflite.reading import import_tflite
 
 pytest.importorskip("tflite_micro")

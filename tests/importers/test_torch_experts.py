@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 import memplan
+from builders.experts import mixtral
 from builders.torch_nets import tensor
 from memplan.errors import SourceError
 from memplan.torch.reading import import_torch
@@ -36,23 +35,6 @@ def test_products_by_groups_take_what_their_kernel_takes(dtype: torch.dtype, wid
     found = tensor(import_torch(Experts(), args=args), "_grouped_mm")
     assert found["bytes"] == expected.untyped_storage().nbytes()
     assert (found["shape"], found["dtype"]) == (list(expected.shape), str(dtype).removeprefix("torch."))
-
-
-def mixtral() -> Any:
-    from transformers import MixtralConfig, MixtralForCausalLM
-
-    config = MixtralConfig(
-        vocab_size=97,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=32,
-        num_local_experts=4,
-        use_cache=False,
-    )
-    return MixtralForCausalLM(config).eval()
 
 
 def test_a_model_of_transformers_through_every_door() -> None:

@@ -17,7 +17,7 @@ import pytest
 import memplan
 from builders import graphs
 from builders.paths import DATA
-from core.test_sharing_bound import PLACES, USUAL
+from builders.sharing_options import PLACES, USUAL
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from memplan.proofs.order_bound import order_bound_of

@@ -6,7 +6,6 @@ import itertools
 import random
 import signal
 import time
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -15,20 +14,11 @@ import memplan
 from builders import graphs
 from builders.graphs import two_branches
 from builders.layered import layers
-from core.test_sharing_bound import PLACES, USUAL
+from builders.order_rows import orders_of
+from builders.sharing_options import PLACES, USUAL
 from memplan import _core
 from memplan.importers.graph_dict import graph_of
-from oracles.plain import legal_orders, waits
 from oracles.sharing import least_peak, small_graph
-
-ORDERS = 24  # of a graph, at most
-
-
-def orders_of(graph: dict[str, Any]) -> list[list[int]]:
-    """Every order that data and `after` allow; none if there are too many."""
-    apart = {**graph, "ops": [{**op, "stream": k} for k, op in enumerate(graph["ops"])]}
-    found = [list(order) for order in islice(legal_orders(waits(apart)), ORDERS + 1)]
-    return found if len(found) <= ORDERS else []
 
 
 def in_order(graph: dict[str, Any], order: list[int]) -> dict[str, Any]:

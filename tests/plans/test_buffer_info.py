@@ -6,24 +6,8 @@ import pytest
 
 import memplan
 from builders import graphs
+from builders.described_graphs import GRAPH
 from memplan.plans.buffer_info import BufferInfo, buffer_infos, module_path
-
-GRAPH = memplan.Graph(
-    [
-        memplan.Tensor("x", 64, "input", [4, 4], "float32"),
-        memplan.Tensor("a", 64, shape=[4, 4], dtype="float32"),
-        memplan.Tensor("view", 32, shape=[8], dtype="float32"),
-        memplan.Tensor("b", 64),
-        memplan.Tensor("unread", 16),
-    ],
-    [
-        memplan.Op("conv_1", "Conv", ["x"], ["a"], workspace=128),
-        memplan.Op("cut", "View", ["a"], ["view"], aliases=[("view", "a", 32)]),
-        memplan.Op("add", "Add", ["view", "x"], ["b"]),
-        memplan.Op("log", "", ["b"], ["unread"]),
-    ],
-    ["b"],
-)
 
 
 def by_name(plan: memplan.Plan) -> dict[str, BufferInfo]:

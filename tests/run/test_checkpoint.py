@@ -12,26 +12,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from estimating.test_estimate import peak  # noqa: E402
+from builders.transformers_small import Block, squares, transformer  # noqa: E402
+from oracles.allocator import peak  # noqa: E402
 
 WAYS = ("checkpoint", "offload", "fit")
 RNG_STATE = 5056  # bytes that a module keeps to draw the same numbers again
-
-
-class Block(torch.nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(width)
-        layers = [torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width)]
-        self.mlp, self.dropout = torch.nn.Sequential(*layers), torch.nn.Dropout(0.2)
-
-    def forward(self, x: Any) -> Any:
-        return x + self.dropout(self.mlp(self.norm(x)))
-
-
-def transformer() -> tuple[Any, Any]:
-    torch.manual_seed(0)
-    return torch.nn.Sequential(*[Block(32) for _ in range(4)]), torch.randn(256, 32)
 
 
 @functools.cache
@@ -78,10 +63,6 @@ def step_of(model: Any, x: Any) -> Any:
         return out
 
     return step
-
-
-def squares(out: Any) -> Any:
-    return out.square().sum()
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -16,8 +16,8 @@ import torch
 from executorch.exir.banked_memory_planning import Bank, BankedGreedy, BankPlacementError, TargetMemoryMap
 from executorch.exir.schema import DeviceType
 
-from run.test_executorch import ALIGNMENT, empty_graph, faults, placed, random_specs, spec
-from run.test_executorch_programs import program_of, runs, sizes, widths
+from builders.executorch_programs import program_of, runs, sizes, widths
+from builders.executorch_specs import ALIGNMENT, empty_graph, faults, placed, random_specs, spec
 
 KiB = 1024
 

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from estimating.test_estimate import peak  # noqa: E402
+from builders.optimizing import equal  # noqa: E402
+from builders.transformers_small import Block, squares, transformer  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
 from memplan.torch.training.floor import floor_of  # noqa: E402
-from run.test_checkpoint import Block, squares, transformer  # noqa: E402
-from run.test_updating import equal  # noqa: E402
+from oracles.allocator import peak  # noqa: E402
 
 
 def network(width: int = 64) -> tuple[Any, Any]:

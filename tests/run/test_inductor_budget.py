@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import memplan  # noqa: E402
-from estimating.test_estimate import peak  # noqa: E402
+from builders.budgeted import compiled  # noqa: E402
+from builders.transformers_small import squares, transformer  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
 from memplan.torch.compiling import attempts, compiling, joint, step_load  # noqa: E402
 from memplan.torch.compiling.budget import WithinBudget  # noqa: E402
@@ -22,36 +22,10 @@ from memplan.torch.compiling.copies import AGAIN  # noqa: E402
 from memplan.torch.compiling.forward_outputs import given  # noqa: E402
 from memplan.torch.compiling.outside import Outside, outside_of  # noqa: E402
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
-from memplan.torch.compiling.step_load import held  # noqa: E402
 from memplan.torch.inductor.wrapper import Block  # noqa: E402
-from run.test_checkpoint import squares, transformer  # noqa: E402
+from oracles.allocator import peak  # noqa: E402
 
 WITHOUT = 10**12
-
-
-def compiled(model: Any, budget: int, found: list[int], backwards: list[Any] | None = None) -> Any:
-    """A model whose graphs run op by op, partitioned within a budget; the bytes that a step holds, the backwards."""
-
-    class Noted(WithinBudget):
-        def __call__(self, gm: Any, joint_inputs: Any, **kwargs: Any) -> Any:
-            graphs = super().__call__(gm, joint_inputs, **kwargs)
-            found.append(held(*graphs, kwargs["num_fwd_outputs"]))
-            if backwards is not None:
-                backwards.append(graphs[1])
-            return graphs
-
-    def as_it_is(graph: Any, inputs: Any) -> Any:
-        graph.graph.set_codegen(torch.fx.graph._BoxedCodeGen())  # frees what it is given, as Inductor does
-        graph.recompile()
-
-        def run(args: Any) -> Any:
-            return graph.forward(args)
-
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
-
-    torch._dynamo.reset()
-    return torch.compile(model, backend=aot_autograd(fw_compiler=as_it_is, partition_fn=Noted(budget)))
 
 
 @pytest.fixture

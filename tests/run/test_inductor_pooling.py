@@ -13,10 +13,10 @@ from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._inductor.compile_fx import compile_fx  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+from builders.inductor_gradients import gradient_of  # noqa: E402
 from memplan.torch.compiling import joint, step_load  # noqa: E402
 from memplan.torch.compiling.budget import WithinBudget  # noqa: E402
 from memplan.torch.compiling.pooling import gathering, gathers  # noqa: E402
-from run.test_inductor_shapes import gradient_of  # noqa: E402
 
 aten, F = torch.ops.aten, torch.nn.functional
 POOLS: list[dict[str, Any]] = [

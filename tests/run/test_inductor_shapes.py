@@ -11,11 +11,12 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+from builders.budgeted import compiled  # noqa: E402
+from builders.inductor_gradients import gradient_of  # noqa: E402
 from memplan.torch.compiling import attempts, compiling  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.settings import Settings  # noqa: E402
 from memplan.torch.compiling.shapes import READS_SHAPE, keep_shapes  # noqa: E402
-from run.test_inductor_budget import compiled  # noqa: E402
 
 aten, F = torch.ops.aten, torch.nn.functional
 FORWARD: list[tuple[Callable[[Any], Any], int]] = [  # with the number of axes
@@ -31,15 +32,6 @@ FORWARD: list[tuple[Callable[[Any], Any], int]] = [  # with the number of axes
     (lambda x: F.pad(x, [1, 2, 3, 1], "replicate"), 2),
     (lambda x: F.pad(x, [1, 2, 3, 1, 2, 2], "replicate"), 3),
 ]
-
-
-def gradient_of(forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def backward(x: Any) -> Any:
-        x = x.detach().requires_grad_()
-        y = forward(x * 2)
-        return torch.autograd.grad(y, x, (y * y).detach())
-
-    return backward
 
 
 def test_backward_is_equal_bit_for_bit() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from estimating.test_estimate import peak  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
+from oracles.allocator import peak  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
 

@@ -13,11 +13,12 @@ import torch
 from torch import nn
 
 import memplan
-from builders.onnx_models import BOOL, I64, const, graph, model, node, onnx, value
+from builders.onnx_exported import Cache, Layer, Masked, exported, optimised
+from builders.onnx_models import const, graph, model, node, onnx, value
+from builders.onnx_package_models import DATA, LIGHT
 from builders.onnx_running import caught, fed, plans_of, runs, same, wanted
+from builders.onnx_sessions import loop, session_options
 from builders.running import on_streams, random_order, random_plan
-from importers.test_onnx_models import DATA, LIGHT
-from importers.test_onnx_written import Cache, Layer, Masked, exported, optimised
 from memplan.errors import SourceError
 from memplan.onnx.running import program_of
 from memplan.onnx.wing import MODEL
@@ -36,14 +37,6 @@ def test_squeezenet_by_onnx_runtime(tmp_path):
         session = ort.InferenceSession(source.SerializeToString(), session_options(ort), ["CPUExecutionProvider"])
         expected = dict(zip([o.name for o in source.graph.output], session.run(None, feeds), strict=True))
         runs(source, feeds, expected, plans_of(source, 1), engine="onnxruntime")
-
-
-def session_options(ort):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    return options
 
 
 @pytest.mark.slow
@@ -124,43 +117,6 @@ def test_networks_that_onnx_runtime_has_optimised(level, tmp_path):
 
 
 # Control flow
-
-
-def body_of(nodes, outputs):
-    inputs = [value("i", [], I64), value("go", [], BOOL), value("h", [2, 3])]
-    return graph(nodes, inputs, [value("on", [], BOOL), *(value(name, None) for name in outputs)])
-
-
-def loop(condition="", until=None):
-    """A loop that collects, reads outer values, and may end before its time."""
-    limit = [node("Less", ["i", "until"], ["on"])] if until is not None else [node("Identity", ["go"], ["on"])]
-    body = body_of(
-        [
-            *limit,
-            node("MatMul", ["h", "w"], ["m"]),
-            node("If", ["go"], ["n"], then_branch=branch("Tanh", "t"), else_branch=branch("Neg", "e")),
-            node("Cast", ["i"], ["number"], to=1),
-        ],
-        ["n", "m", "number"],
-    )
-    nodes = [
-        node("Relu", ["x"], ["first"]),
-        node("Loop", ["trips", condition, "first"], ["last", "all", "numbers"], body=body, name="loop"),
-        node("Neg", ["all"], ["y"]),
-        node("Exp", ["numbers"], ["z"]),
-        node("Add", ["last", "first"], ["u"]),
-    ]
-    weights = [
-        const("trips", 4),
-        const("w", np.arange(9).reshape(3, 3) / 9, np.float32),
-        const("yes", True, np.bool_),
-        *([] if until is None else [const("until", until)]),
-    ]
-    return model(nodes, [value("x", [2, 3])], [value(name, None) for name in "yzu"], weights)
-
-
-def branch(op_type, name):
-    return graph([node(op_type, ["m"], [name])], [], [value(name, None)])
 
 
 def numpy_loop(x, trips=4):

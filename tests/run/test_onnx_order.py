@@ -10,11 +10,11 @@ import pytest
 
 import memplan
 from builders.onnx_models import BOOL, const, model, node, onnx, value
+from builders.onnx_random import Maker
 from builders.onnx_running import fed, same, wanted
 from builders.running import shuffled
 from memplan.cli import main
 from memplan.running.plans import program_of
-from run.test_onnx_random import Maker
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
 

@@ -14,10 +14,10 @@ import pytest
 import memplan
 from builders.onnx_models import const, model, node, onnx, value
 from builders.onnx_nodes import NODES
+from builders.onnx_random import Maker
 from builders.onnx_running import fed, wanted
 from builders.splitting import in_random_pieces
 from memplan.errors import UnsupportedError
-from run.test_onnx_random import Maker
 
 
 def convolutions(rows: int = 32, count: int = 3) -> Any:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import memplan
 from builders.torch_nets import Net
+from builders.torch_running import check, gradients, planned, same
 from memplan.running.plans import program_of
 from memplan.torch.reading.fake import tensors_in
 from memplan.torch.running.inputs import require_fits
@@ -20,31 +21,14 @@ from memplan.torch.running.memory import Memory
 from memplan.torch.running.recording import Recording
 
 
-def same(a: Any, b: Any) -> bool:
-    """Whether two nests hold the same tensors, NaN being NaN."""
-    pairs = zip(tensors_in(a), tensors_in(b), strict=True)
-    return all(
-        x.shape == y.shape and x.dtype == y.dtype and torch.equal(x.isnan(), y.isnan()) and equal_numbers(x, y)
-        for (_, x), (_, y) in pairs
-    )
+@torch.library.custom_op("memplan_tests::says_less", mutates_args=())
+def says_less(x: Tensor, kept: int) -> Tensor:
+    return torch.cat([x, x])
 
 
-def equal_numbers(x: Tensor, y: Tensor) -> bool:
-    return torch.equal(x.nan_to_num(), y.nan_to_num()) if x.is_floating_point() else torch.equal(x, y)
-
-
-def planned(module: nn.Module, *args: Any, **options: Any) -> memplan.Plan:
-    return memplan.plan(module, "first_fit", args=args, alignment=64, **options)
-
-
-def check(module: nn.Module, *args: Any, **options: Any) -> Any:
-    """Run a module inside its plan, poisoned, and hold it against eager."""
-    plan = planned(module, *args, **options)
-    run = plan.run(*args, check=True)
-    with torch.no_grad():
-        assert same(run.outputs, module(*args))
-    assert run.arena_bytes == plan.peak
-    return run
+@says_less.register_fake
+def _(x: Tensor, kept: int) -> Tensor:
+    return x.new_empty(kept)
 
 
 def function(compute: Callable[..., Any], *args: Tensor, **options: Any) -> Any:
@@ -57,12 +41,6 @@ def two_layers() -> nn.Sequential:
 
 def tensors_of(value: Any) -> list[Tensor]:
     return [tensor for _, tensor in tensors_in(value)]
-
-
-def gradients(module: nn.Module, loss: Tensor) -> dict[str, Tensor]:
-    module.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    return {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
 
 
 def test_a_network_runs_inside_its_plan() -> None:
@@ -437,16 +415,6 @@ def test_numbers_between_operators_of_recurrent_layers() -> None:
         check(layer, x)
         run, loss = planned(layer, x, train=True).run(x, check=True), sum(t.sum() for t in tensors_of(layer(x)))
         assert same(run.gradients, gradients(layer, loss))
-
-
-@torch.library.custom_op("memplan_tests::says_less", mutates_args=())
-def says_less(x: Tensor, kept: int) -> Tensor:
-    return torch.cat([x, x])
-
-
-@says_less.register_fake
-def _(x: Tensor, kept: int) -> Tensor:
-    return x.new_empty(kept)
 
 
 def test_a_kernel_that_returns_more_than_its_fake_kernel_says() -> None:

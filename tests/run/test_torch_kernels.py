@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from builders.running import random_plan
+from builders.torch_effects import call_of, overloads
 from builders.torch_nets import Net
-from importers.test_torch_effects import call_of, overloads
+from builders.torch_running import planned, same
 from memplan.running.plans import program_of
 from memplan.torch.running.kernels import out_overload
-from run.test_torch import planned, same
 
 
 def has_reduction(func: Any) -> bool:

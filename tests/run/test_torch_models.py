@@ -10,8 +10,8 @@ import torch
 import memplan
 from builders import models
 from builders.running import random_plan, shortened
+from builders.torch_running import gradients, same
 from memplan.running.plans import program_of
-from run.test_torch import gradients, same
 
 QUICK = ("gpt2", "resnet")
 NAMES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in models.CATALOGUE]

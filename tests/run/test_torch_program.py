@@ -16,8 +16,8 @@ from builders import models
 from builders.branching import BRANCHING, branching
 from builders.running import shuffled
 from builders.torch_nets import Net
+from builders.torch_running import gradients, same
 from memplan.running.plans import program_of
-from run.test_torch import gradients, same
 
 
 def at_random(source: Any, seed: int, *args: Any, **options: Any) -> fx.GraphModule:

@@ -13,27 +13,9 @@ from torch.nn import functional as F
 
 import memplan
 from builders.random_nets import RandomNet
+from builders.split_networks import Summed, UNet, pictures, words
 from builders.splitting import in_random_pieces
 from memplan.torch.running import kernels
-
-
-def pictures() -> nn.Module:
-    torch.manual_seed(0)
-    layers = [nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.SiLU()]
-    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Upsample(scale_factor=2), nn.Conv2d(16, 3, 5, padding=2)).eval()
-
-
-class Words(nn.Module):
-    """A language model's head and its loss."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding, self.hidden = nn.Embedding(3000, 32), nn.Linear(32, 32)
-        self.head = nn.Linear(32, 3000, bias=False)
-
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        logits = self.head(F.gelu(self.hidden(self.embedding(x))))
-        return F.cross_entropy(logits.view(-1, 3000), y.view(-1))
 
 
 class Scores(nn.Module):
@@ -42,23 +24,6 @@ class Scores(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = F.gelu(x)
         return (y @ y.transpose(0, 1)).softmax(-1) @ y
-
-
-class Summed(nn.Module):
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, x: Tensor) -> Tensor:
-        loss, *kept = self.net(x)
-        return loss.sum() + sum(one.square().mean() for one in kept)
-
-
-def words() -> tuple[Words, Tensor, Tensor]:
-    torch.manual_seed(0)
-    x, y = torch.randint(0, 3000, (2, 2, 64)).unbind()
-    y[0, :9] = -100
-    return Words(), x, y
 
 
 def same_gradients(plan: memplan.Plan, net: nn.Module, *args: Tensor) -> None:
@@ -87,25 +52,6 @@ def test_later_runs_make_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("with_tensors", "with_numbers"):
         monkeypatch.setattr(kernels, name, None)
     torch.testing.assert_close(plan.run(x).outputs, first, rtol=0, atol=0)
-
-
-class UNet(nn.Module):
-    """Activations write over what they read, and sums over their first part, as people write such networks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.down = self.block(3, 8), self.block(8, 16)
-        self.up, self.last = nn.ConvTranspose2d(16, 8, 2, 2), nn.Conv2d(16, 2, 1)
-
-    @staticmethod
-    def block(channels: int, width: int) -> nn.Module:
-        return nn.Sequential(nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(inplace=True))
-
-    def forward(self, x: Tensor) -> Tensor:
-        skip = self.first(x)
-        low = self.down(F.max_pool2d(skip, 2))
-        low += F.hardswish(low, inplace=True)
-        return self.last(torch.cat([skip, self.up(low)], 1))
 
 
 def test_what_is_written_over_runs_in_pieces() -> None:

@@ -13,10 +13,10 @@ from torch.nn import functional as F
 
 import memplan
 from builders.random_nets import RandomNet
+from builders.split_networks import Summed, UNet, pictures, words
 from builders.splitting import in_random_pieces
 from memplan.torch.running.graph_module.slicing import slices_of
 from memplan.torch.running.recording import View
-from run.test_torch_split import Summed, UNet, pictures, words
 
 
 def close(found: Any, expected: Any) -> None:

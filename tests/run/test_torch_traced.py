@@ -15,9 +15,9 @@ from torch.export import Dim, export
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import memplan
+from builders.torch_effects import ARGS, Norms, random_program
 from builders.torch_nets import Net, Traced
-from importers.test_torch_effects import ARGS, Norms, random_program
-from run.test_torch import check, gradients, planned, same
+from builders.torch_running import check, gradients, planned, same
 
 
 def twice(source: Any, eager: nn.Module, *args: Tensor, held: Callable[[], Tensor] | None = None) -> None:

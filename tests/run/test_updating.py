@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,27 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
+from builders.optimizing import OPTIMIZERS, Make, equal  # noqa: E402
 from memplan.torch.training import updating  # noqa: E402
-
-Make = Callable[..., Any]
-OPTIMIZERS: dict[str, Make] = {
-    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
-    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
-    "dampening": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3),
-    "adam": lambda p: torch.optim.Adam(p, lr=1e-2, weight_decay=0.01, amsgrad=True),
-    "adamw": lambda p: torch.optim.AdamW(p, lr=torch.tensor(1e-2)),
-    "foreach": lambda p: torch.optim.AdamW(p, lr=1e-2, foreach=True),
-    "fused": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
-    "adagrad": lambda p: torch.optim.Adagrad(p, lr=1e-2, lr_decay=0.1),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=1e-3, momentum=0.9, centered=True),
-    "adadelta": torch.optim.Adadelta,
-    "adamax": torch.optim.Adamax,
-    "nadam": torch.optim.NAdam,
-    "radam": torch.optim.RAdam,
-    "rprop": torch.optim.Rprop,
-    "asgd": torch.optim.ASGD,
-    "adafactor": torch.optim.Adafactor,
-}
 
 
 @pytest.fixture(autouse=True)
@@ -98,11 +79,6 @@ def trained(build: Make, make: Make, as_you_go: bool, steps: int = 4, scheduled:
         updates.remove()
     states = optimizer.state_dict()["state"]
     return [*found, *net.state_dict().values(), *(states[key][name] for key in sorted(states) for name in states[key])]
-
-
-def equal(a: list[Any], b: list[Any]) -> bool:
-    pairs = list(zip(a, b, strict=True))
-    return all(torch.equal(x, y) if isinstance(x, torch.Tensor) else x == y for x, y in pairs)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
