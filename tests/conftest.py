@@ -25,7 +25,7 @@ FIRST = (  # files that take longest
     "notebooks/09_fit_a_budget",
     "drawing/test_page",
     "inductor/test_inductor",
-    "run/test_inductor",
+    "compiling/test_inductor",
     "planning/test_contract",
     "tests/test_cpp_package",  # if it has to compile
     "solving/test_searches",

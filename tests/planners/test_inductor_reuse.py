@@ -1,6 +1,6 @@
 """inductor_reuse: freed blocks go to requests for exactly as many bytes, the last freed first.
 
-That torch does the same is held by tests/inductor/test_torch.py.
+That torch does the same is held by tests/wings/torch/inductor/test_torch.py.
 """
 
 from __future__ import annotations

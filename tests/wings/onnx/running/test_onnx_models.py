@@ -1,6 +1,6 @@
 """Plans of ONNX networks, run in their arena and held against the whole model by the same operators, bit by bit.
 
-The models of single operators are run where they are imported, in importers/test_onnx_models.py.
+The models of single operators are run where they are imported, in wings/onnx/reading/test_onnx_models.py.
 """
 
 from __future__ import annotations
