@@ -37,6 +37,9 @@ FIRST = (  # files that take longest
 )
 
 
+CORE = ("core", "planners", "planning", "plans", "solving", "order")  # folders
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked as slow too")
 
@@ -46,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("slow", max_examples=300)
     settings.load_profile("slow" if config.getoption("--slow") else "quick")
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
+    config.addinivalue_line("markers", "core: of problems, graphs and planners; needs no framework")
     config.addinivalue_line(
         "markers", "no_cover: not traced, which doubles the time of many examples; others reach the same lines"
     )
@@ -59,12 +63,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_WORKERS)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m core``, files that need a framework are not imported."""
+    if config.option.markexpr != "core" or not collection_path.is_file():
+        return None
+    return None if collection_path.parent.name in CORE else True
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The files that take longest come first, so that no worker is left with one of them at the end."""
     if not config.getoption("--slow"):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if item not in set(slow)]
+    for item in items:
+        if item.path.parent.name in CORE and item.path.parents[1].name == "tests":
+            item.add_marker("core")
     rank = {name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get("/".join(item.path.with_suffix("").parts[-2:]), len(rank)))
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 
 import memplan
 from builders.instances import others, shipped
 from builders.strategies import BOUNDED, columns
 
+torch = pytest.importorskip("torch")
 memory_planning: Any = pytest.importorskip("torch._inductor.codegen.memory_planning")
 
 TORCH_ALIGNS_TO = 64
