@@ -58,8 +58,8 @@ class Form:
     program: Callable[[Any], Any] | None = None
     engines: tuple[str, ...] = ()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(f"a form of sources is not pickled, got {self.name!r}")
+    def __deepcopy__(self, _: Any) -> Form:
+        return self  # a copy of a plan is of a source in the same form
 
 
 @dataclass(frozen=True, eq=False)

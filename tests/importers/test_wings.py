@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,10 +74,15 @@ def test_another_package_brings_a_wing(install: Install, tmp_path: Path) -> None
         memplan.plan(path).run()
 
 
+def test_a_copy_of_a_plan_has_a_source_of_the_same_form() -> None:
+    tape = memplan.plan(memplan.Tape())
+    assert copy.deepcopy(tape.source).form is tape.source.form
+
+
 def test_a_wing_that_cannot_be_used_is_told_and_left_out(install: Install) -> None:
     install("broken", "raise ImportError('no such kernel')")
     with pytest.warns(RuntimeWarning, match="wing 'broken' cannot be used: ImportError: no such kernel"):
-        assert memplan.plan(([4], [0], [1])).peak == 4
+        assert memplan.plan({"tensors": [], "ops": [], "outputs": []}).peak == 0
     frontend.wings.cache_clear()
 
 

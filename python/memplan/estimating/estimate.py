@@ -14,9 +14,8 @@ from ..kinds import PLACED
 from ..options.checks import boolean
 from ..options.source import Source
 from ..options.taking import request
-from .result import PHASES, Estimate
+from .result import PHASES, ROUNDED, Estimate
 
-_ROUNDED = {"cpu": 1, "cuda": 512}
 _OF_A_GRAPH = "of a graph: each tensor is held from its op to its last use"
 
 
@@ -73,7 +72,7 @@ def estimate(
     """
     if isinstance(source, Network) and source.source is not None and steps_of(source.source.value) is not None:
         return _of_network(source.source, (args, kwargs, dims, trust, train, optimizer), autocast, loss, device)
-    if device not in _ROUNDED:
+    if device not in ROUNDED:
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     train = boolean(train, "train")
     if not train and optimizer is not None:
@@ -112,7 +111,7 @@ def _of_source(source: Any, reading: dict[str, Any], optimizer: Any, device: str
     weights = _sum(graph, "weight")
     if optimizer is not None:
         graph, said = _graph(source, {**reading, "optimizer": optimizer, "keep_gradients": True})
-    unit = _ROUNDED[device]
+    unit = ROUNDED[device]
     held = _core.buffers_of(graph, _core.StorageOptions(list(PLACED), 1, False, [], [], False))
     size, first, last = held.problem.size, held.problem.first, held.problem.last
     rounded = -(-size // unit) * unit

@@ -8,6 +8,7 @@ from typing import Any
 from ..plans.changes import Change
 from ..printing.tables import html, text
 
+ROUNDED = {"cpu": 1, "cuda": 512}  # bytes: what allocators round sizes up to
 PHASES = ("forward", "backward", "update")
 PARTS = ("weights", "gradients", "states", "inputs", "activations", "temporaries", "workspaces", "rounding")
 

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,13 +153,14 @@ def _suffixes() -> str:
     return _either([form.suffixes[0] for form in (*_OWN, *frontend.forms()) if form.suffixes])
 
 
+def _options_of(form: Form) -> frozenset[str]:
+    """What may be said of a source; of a graph also which tensors are kept alive."""
+    return form.options | {"keep_alive"} if "inplace_ops" in form.options else form.options
+
+
 def _refuse_options(form: Form, used: set[str]) -> None:
-    takes = {
-        one.name: one.options | {"keep_alive"} if "inplace_ops" in one.options else one.options
-        for one in (*frontend.forms(), *_OWN)
-    }
-    for option in sorted(used - takes[form.name]):
-        takers = ", ".join(name for name, options in takes.items() if option in options)
+    for option in sorted(used - _options_of(form)):
+        takers = ", ".join(one.name for one in (*frontend.forms(), *_OWN) if option in _options_of(one))
         raise TypeError(f"option {option} does not apply to a source of kind {form.name}; it applies to: {takers}")
 
 
@@ -176,13 +178,13 @@ def form_of(source: Any) -> Form:
         return _EXAMPLE
     if isinstance(source, (str, os.PathLike)):
         return _form_of_path(os.fspath(source))
+    if isinstance(source, (tuple, list)) and len(source) == 3 and not any(isinstance(c, str) for c in source):
+        return _ARRAYS
     for form in frontend.forms():
         if form.accepts is not None and form.accepts(source):
             return form
     if isinstance(source, Mapping):
         return _DICT
-    if isinstance(source, (tuple, list)) and len(source) == 3 and not any(isinstance(c, str) for c in source):
-        return _ARRAYS
     if isinstance(source, type):
         raise TypeError(f"source must be {accepted()}; got the class {source.__qualname__}, not an instance of it")
     raise TypeError(f"source must be {accepted()}; got {type(source).__module__}.{type(source).__qualname__}")
@@ -190,7 +192,7 @@ def form_of(source: Any) -> Form:
 
 def _form_of_path(path: str) -> Form:
     suffix = Path(path).suffix.lower()
-    for form in (*_OWN, *frontend.forms()):
+    for form in chain(_OWN, frontend.forms()):  # wings are imported if it is no file of ours
         if suffix in form.suffixes:
             return form
     raise TypeError(f"a path must end in {_suffixes()}, got {path!r}; source must be {accepted()}")

@@ -9,13 +9,14 @@ from typing import Any
 
 from ..errors import UnsupportedError
 from ..frontend import Form, Wing
+from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
 from ..plans.record import PlanRecord
 from ..running.from_file import with_graph
 from ..running.matching import require_same, whole_graph
-from ..running.program import Program
 from .reading import import_onnx
+from .running import ENGINES, program_of, write_in_pieces
 
 _OPTIONS = frozenset({"args", "kwargs", "dims", "values", "inplace_ops"})
 
@@ -30,15 +31,8 @@ def _is_model(source: object) -> bool:
     return onnx is not None and isinstance(source, onnx.ModelProto)
 
 
-def _program_of(source: Source) -> Program:
-    from .running import program_of
-
-    return program_of(source)
-
-
-_ENGINES = ("reference", "onnxruntime")
-MODEL = Form("onnx", _read, _OPTIONS, accepts=_is_model, program=_program_of, engines=_ENGINES)
-FILE = Form(".onnx", _read, _OPTIONS, suffixes=(".onnx",), program=_program_of, engines=_ENGINES)
+MODEL = Form("onnx", _read, _OPTIONS, accepts=_is_model, program=program_of, engines=ENGINES)
+FILE = Form(".onnx", _read, _OPTIONS, suffixes=(".onnx",), program=program_of, engines=ENGINES)
 
 
 def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options: Mapping[str, Any]) -> None:
@@ -46,7 +40,7 @@ def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options
     if source is not None:
         from ..importers import form_of
 
-        given = Source(source, form_of(source), Reading(**options))
+        given = Source(source, form_of(source), made(Reading, options))
     elif any(options.values()):
         raise TypeError(f"options {', '.join(options)} go with source=, they came without")
     elif plan.source is None:
@@ -55,8 +49,6 @@ def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options
         given = plan.source
     if given.form not in (MODEL, FILE):
         raise TypeError(f"to_onnx writes what came from ONNX, the plan is of a source of kind {given.form.name}")
-    from .running import program_of
-
     program = program_of(given)
     if plan.graph is None:
         plan = with_graph(plan, program.graph)
@@ -72,8 +64,6 @@ def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[st
         raise UnsupportedError(
             'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'
         )
-    from .running import write_in_pieces
-
     write_in_pieces(given, plan, path)
 
 

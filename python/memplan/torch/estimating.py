@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from .. import _core
 from ..calls import keywords, positional
-from ..estimating.result import PHASES, Estimate
+from ..estimating.result import PHASES, ROUNDED, Estimate
 from .reading import accepts
 
 if TYPE_CHECKING:
     from .reading.dry_run import DryRun
 
-_ROUNDED = {"cpu": 1, "cuda": 512}
 CUBLAS = 8_519_680  # bytes that torch gives to cuBLAS for a stream, up to the A100
 
 
@@ -46,7 +45,7 @@ def dry_run_of(
 
 def of_run(found: DryRun, device: str) -> Estimate:
     """The parts at the worst op of a step."""
-    unit = _ROUNDED[device]
+    unit = ROUNDED[device]
     size = np.array(found.size, np.int64)
     rounded = -(-size // unit) * unit
     need = step_load(found, device)
@@ -86,7 +85,7 @@ def problem_of(found: DryRun) -> _core.Problem:
 
 def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
     """Bytes at each op of what is born in a step, as the allocator gives them, and of workspaces."""
-    unit = _ROUNDED[device]
+    unit = ROUNDED[device]
     size = -(-np.array(found.size, np.int64) // unit) * unit
     change = np.zeros(len(found.ops) + 1, np.int64)
     np.add.at(change, found.first, size)

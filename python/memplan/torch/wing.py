@@ -8,10 +8,9 @@ from typing import Any
 from ..frontend import Form, Steps, Wing
 from ..importers import notes
 from ..options.records import Reading
-from ..options.source import Source
-from ..running.program import Program
 from .estimating import estimate, runs
 from .reading import accepts, import_pt2, import_torch
+from .running import program_of
 from .snapshot import Snapshot, is_snapshot, read_snapshot
 
 
@@ -40,25 +39,19 @@ def _is_snapshot(source: Any) -> bool:
     return isinstance(source, Snapshot) or (isinstance(source, Mapping) and is_snapshot(source))
 
 
-def _program_of(source: Source) -> Program:
-    from .running import program_of
-
-    return program_of(source)
-
-
 MODULE = Form(
     "torch",
     _read_module,
     frozenset({"args", "kwargs", "train", "dims", "inplace_ops", "device", "kernels", "optimizer", "keep_gradients"}),
     accepts=accepts,
-    program=_program_of,
+    program=program_of,
 )
 FILE = Form(
     ".pt2",
     _read_file,
     frozenset({"train", "dims", "inplace_ops", "trust", "optimizer", "keep_gradients"}),
     suffixes=(".pt2",),
-    program=_program_of,
+    program=program_of,
 )
 SNAPSHOT = Form("snapshot", _read_snapshot, frozenset({"blocks"}), accepts=_is_snapshot)
 SNAPSHOT_FILE = Form(

@@ -224,7 +224,9 @@ def test_options_that_do_not_go_together() -> None:
         memplan.capture(module, args=(X,), optimizer=optim.SGD)
     with pytest.raises(TypeError, match="option keep_gradients needs an optimizer"):
         memplan.capture(module, args=(X,), train=True, keep_gradients=True)
-    with pytest.raises(TypeError, match=r"option optimizer does not apply to a source of kind dict; it applies to: torch, .pt2"):
+    with pytest.raises(
+        TypeError, match=r"option optimizer does not apply to a source of kind dict; it applies to: torch, .pt2"
+    ):
         memplan.capture({"tensors": [], "ops": [], "outputs": []}, optimizer=optim.SGD)
     with pytest.raises(TypeError, match=r"optimizer must be an optimizer of torch, a class .*, got 3"):
         memplan.capture(module, args=(X,), train=True, optimizer=3)
