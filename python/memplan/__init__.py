@@ -6,6 +6,7 @@ together never overlap; every plan is verified before it is returned.
 
 from types import ModuleType as _ModuleType
 
+from . import doctor as doctor
 from . import frontend as _frontend
 from . import generate as generate
 from . import options as options

@@ -79,6 +79,25 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
+class Door:
+    """Something that people call in a wing, and how to find out whether it works with what is installed.
+
+    Attributes
+    ----------
+    name : str
+        As people call it, such as "plan.run".
+    needs : callable
+        Imports all that the door needs. It raises an error that says what is missing.
+    example : callable or None
+        Goes through the door once, on a small network, and raises an error if it does not do what it should.
+    """
+
+    name: str
+    needs: Callable[[], None]
+    example: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Wing:
     """What the package of a framework offers.
 
@@ -92,12 +111,18 @@ class Wing:
         What plans do by this wing, by the name of the method of `Plan`. Each takes the plan first.
     steps : Steps or None
         The objects of which a step can be estimated by running it without data.
+    doors : tuple of Door
+        What people call, for `memplan doctor`.
+    packages : tuple of str
+        The packages whose versions `memplan doctor` says, by the names that pip knows.
     """
 
     forms: tuple[Form, ...] = ()
     objects: tuple[str, ...] = ()
     members: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     steps: Steps | None = None
+    doors: tuple[Door, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 def names() -> list[str]:

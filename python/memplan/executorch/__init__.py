@@ -5,10 +5,11 @@ Tested with executorch 1.5.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..frontend import Wing
+from ..frontend import Door, Wing
 from ..planning.orders import check_order
 from .arena import PlannedArena as PlannedArena
 from .versions import names_of_executorch
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     from .algorithm import Algorithm
     from .memory_pass import MemoryPass
 
-WING = Wing()  # its programs are planned by its own compiler, which calls what is here
+
+def _imports() -> None:
+    with names_of_executorch():
+        importlib.import_module("memplan.executorch.memory_pass")
+
+
+# Its programs are planned by its own compiler, which calls what is here.
+WING = Wing(doors=(Door("memory_planning_pass", _imports),), packages=("executorch",))
 Capacity = int | str | Mapping[int, int | str] | None
 
 

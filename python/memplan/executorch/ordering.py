@@ -15,11 +15,11 @@ import torch
 from executorch.exir import memory
 from executorch.exir.memory_planning import get_node_tensor_specs
 from torch import fx
-from torch._ops import HigherOrderOperator
 
 from .. import _core
 from ..running.ordering import PieceGraph
 from .storages import memory_of
+from .versions import is_control_flow, schema_of
 
 _Unit = list[fx.Node]
 
@@ -148,7 +148,7 @@ def _root(spec: Any) -> Any:
 
 def _changed(node: fx.Node) -> Iterator[fx.Node]:
     """The arguments that an operator writes to, but for those that are allocated for it."""
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     for position, argument in enumerate(schema.arguments if schema is not None else ()):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
@@ -161,9 +161,9 @@ def _changed(node: fx.Node) -> Iterator[fx.Node]:
 def _keeps_its_place(node: fx.Node) -> bool:
     """Whether what an operator does besides its results is not known, or is to draw random numbers."""
     target: Any = node.target
-    if isinstance(target, HigherOrderOperator):
+    if is_control_flow(target):
         return True
-    schema = getattr(target, "_schema", None)
+    schema = schema_of(target)
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or (
         schema is not None and not schema.returns
     )

@@ -1,4 +1,4 @@
-"""Which versions of executorch were tried, and a clear error where a name is not there."""
+"""Which versions of executorch were tried, a clear error where a name is not there, and what is private to torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 from ..errors import MissingDependencyError, UnsupportedError
 
@@ -33,3 +34,15 @@ def _installed() -> str:
         return version("executorch")
     except PackageNotFoundError:
         return "of an unknown version"
+
+
+def schema_of(operator: Any) -> Any:
+    """The schema of an operator of torch; None for what is none."""
+    return getattr(operator, "_schema", None)
+
+
+def is_control_flow(operator: Any) -> bool:
+    """Whether an operator calls graphs, such as `torch.cond`."""
+    from torch._ops import HigherOrderOperator
+
+    return isinstance(operator, HigherOrderOperator)

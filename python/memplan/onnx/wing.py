@@ -15,6 +15,7 @@ from ..options.source import Source
 from ..plans.record import PlanRecord
 from ..running.from_file import with_graph
 from ..running.matching import require_same, whole_graph
+from .doors import doors
 from .reading import import_onnx
 from .running import ENGINES, program_of, write_in_pieces
 
@@ -67,4 +68,10 @@ def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[st
     write_in_pieces(given, plan, path)
 
 
-WING = Wing((MODEL, FILE), ("onnx.ModelProto",), {"to_onnx": to_onnx})
+WING = Wing(
+    (MODEL, FILE),
+    ("onnx.ModelProto",),
+    {"to_onnx": to_onnx},
+    doors=doors(ENGINES),
+    packages=("onnx", "onnxruntime"),
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..frontend import Form, Wing
+from ..frontend import Door, Form, Wing
 from ..options.records import Reading
-from .reading import import_tflite
+from .reading import import_tflite, require_tflite
 from .writing import write_tflite
 
 
@@ -16,4 +16,9 @@ def _read(source: Any, reading: Reading) -> Any:
 
 FILE = Form(".tflite", _read, frozenset({"inplace_ops", "overlap", "signature"}), suffixes=(".tflite",))
 
-WING = Wing((FILE,), members={"to_tflite": write_tflite})
+WING = Wing(
+    (FILE,),
+    members={"to_tflite": write_tflite},
+    doors=(Door("plan('net.tflite')", require_tflite), Door("plan.to_tflite", require_tflite)),
+    packages=("tflite",),
+)

@@ -6,9 +6,12 @@ Rooms are imported when they are asked for.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .wing import WING as WING
+
+if TYPE_CHECKING:
+    from ..doctor import Checkup
 
 _DOORS: dict[str, str] = {
     "Arena": "training.replaying",
@@ -33,6 +36,24 @@ _DOORS: dict[str, str] = {
     "record": "training.recording",
     "update_as_you_go": "training.updating",
 }  # a public name -> the module below that has it
+
+
+def supported(*, run: bool = False) -> Checkup:
+    """Which doors of torch work with the version that is installed, and why others do not, as `memplan doctor torch`.
+
+    Parameters
+    ----------
+    run
+        Try each on a small example, which takes a minute. By default, each only imports all that it needs.
+
+    Returns
+    -------
+    Checkup
+        Printed, it is a table.
+    """
+    from ..doctor import doctor
+
+    return doctor("torch", run=run)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,68 +1,196 @@
-"""What is private to torch: read here and there, as it is in the versions that memplan was tested with.
+"""The wall to torch: its private names, all that memplan takes of them, in groups that say what needs each.
 
-Public names do not say which bytes a view shows, which module an operator belongs to, or what a compiler schedules.
-Private ones do, and any release of torch may change them. What runs inside a model's forward imports them at the top of
-its file: missing there, they would look like the model's own mistake.
+Public names do not say which bytes a view shows, which operator a graph calls, or what an op changed. Private ones do,
+and any release of torch may change them. So they are imported here and nowhere else; those of torch.compile are in
+`private_compiler.py`. Where a release lacks one, only what imports that one refuses to work: `memplan doctor` says it.
+Operators (`torch.ops`) are not listed: graphs name them.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingDependencyError, UnsupportedError
+import torch
+from torch import Tensor, fx
 
-TESTED = ("2.13",)
+from .installed import Wall
+
+_WALL = Wall(__name__)
+
+with _WALL.needed_by("reading graphs, which call operators"):
+    from torch._ops import HigherOrderOperator as HigherOrderOperator
+    from torch._ops import OperatorBase as OperatorBase
+    from torch._ops import OpOverload as OpOverload
+    from torch._ops import OpOverloadPacket as OpOverloadPacket
+with _WALL.needed_by("tensors in lists, tuples and dicts, as torch.export takes them apart"):
+    pytree = torch.utils._pytree
+with _WALL.needed_by("the inputs and results of a graph module, taken apart and put together"):
+    PyTreeCodeGen = torch.fx.graph._PyTreeCodeGen
+    PyTreeInfo = torch.fx.graph._PyTreeInfo
+with _WALL.needed_by("the names of functions that are no operators"):
+    qualified_name: Callable[[Any], str] = torch.fx.node._get_qualified_name
+with _WALL.needed_by("traces without data"):
+    from torch._subclasses.fake_tensor import DataDependentOutputException as DataDependentOutputException
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException as DynamicOutputShapeException
+    from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+    from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+    from torch._subclasses.fake_tensor import UnsupportedOperatorException as UnsupportedOperatorException
+with _WALL.needed_by("each operator that runs, seen as it runs"):
+    from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+with _WALL.needed_by("tensors of our own, made while operators are watched"):
+    disable_current_modes = torch.utils._python_dispatch._disable_current_modes
+with _WALL.needed_by("the module to which an op of backward belongs"):
+    current_autograd_node = torch._C._current_autograd_node
+    get_sequence_nr: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+with _WALL.needed_by("layers that norm batches"):
+    NormBase = torch.nn.modules.batchnorm._NormBase
+with _WALL.needed_by("the memory format of a result"):
+    from torch._prims_common import suggest_memory_format as suggest_memory_format
+with _WALL.needed_by("the kernel that a convolution calls"):
+    select_conv_backend = torch._C._select_conv_backend
+with _WALL.needed_by("whether an operator runs, and by a kernel of its own"):
+    dispatch_has_kernel = torch._C._dispatch_has_kernel
+    dispatch_has_kernel_for = torch._C._dispatch_has_kernel_for_dispatch_key
+    dispatch_has_computed_kernel_for = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+with _WALL.needed_by("sizes that are known as they run"):
+    torch_check: Callable[..., None] = torch._check
+    assert_true: Callable[..., None] = torch._assert
+with _WALL.needed_by("views that are conjugated or negated only when they are read"):
+    neg_view = torch._neg_view
+    set_conj = torch._C._set_conj
+    set_neg = torch._C._set_neg
+with _WALL.needed_by("tensors without memory, as other libraries make"):
+    has_storage: Callable[[Tensor], bool] = torch._C._has_storage
+with _WALL.needed_by("casts of autocast, as nodes of a graph"):
+    enter_autocast: Callable[..., Any] = torch.amp.autocast_mode._enter_autocast
+    exit_autocast: Callable[..., None] = torch.amp.autocast_mode._exit_autocast
+with _WALL.needed_by("logits that are computed in pieces"):
+    make_wrapper_subclass = torch.Tensor._make_wrapper_subclass
+    DisableTorchFunctionSubclass: Any = torch._C.DisableTorchFunctionSubclass
+with _WALL.needed_by("kernels that are called as torch.compile does, out of autocast"):
+    DisableAutocast: Any = torch._C._DisableAutocast
+with _WALL.needed_by("losses of CTC, whose lengths are known"):
+    ctc_loss_of_kernel: Callable[..., tuple[Tensor, ...]] = torch._ctc_loss
+with _WALL.needed_by("operators that are taken apart as torch does"):
+    _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+with _WALL.needed_by("updates of parameters after the backward pass"):
+    after_backward: Callable[[Callable[[], Any]], None] = torch.autograd.Variable._execution_engine.queue_callback
+with _WALL.needed_by("whether a write made a saved tensor invalid"):
+    _VERSION = torch.Tensor._version
+with _WALL.needed_by("what a view is of"):
+    _BASE = torch.Tensor._base
+    _IS_VIEW = torch.Tensor._is_view
+with _WALL.needed_by("which tensors share bytes"):
+    _CDATA = torch.UntypedStorage._cdata
+
+# attributes that an object may have or lack
+REGISTERS = ("_parameters", "_buffers", "_modules")  # of a module: its own parts, by name
+STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")  # of an optimizer: what runs around a step
+STEPPED = "_opt_called"  # of an optimizer: schedulers of learning rates ask whether it stepped
+SCALES_ITSELF = "_step_supports_amp_scaling"  # of an optimizer: gradients may still be scaled
+TOTAL_NORM = "_get_total_norm"  # of torch.nn.utils.clip_grad: the norm of all gradients
 
 
-def require_torch(what: str) -> None:
-    """Raise MissingDependencyError where torch is not installed; `what` needs it."""
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(f"{what} needs torch: pip install 'memplan[torch]'") from error
+def schema_of(operator: Any) -> Any:
+    """The schema of an operator; None for what is none."""
+    return getattr(operator, "_schema", None)
 
 
-def require_tested(what: str) -> None:
-    """Raise UnsupportedError on a version of torch that memplan was not tested with."""
-    import torch
-
-    if ".".join(torch.__version__.split(".")[:2]) not in TESTED:
-        raise UnsupportedError(_message(what))
+def packet_of(operator: Any) -> Any:
+    """All overloads of an operator; the argument itself where it is none."""
+    return getattr(operator, "_overloadpacket", operator)
 
 
-@contextmanager
-def names_of_torch(what: str) -> Iterator[None]:
-    """Raise UnsupportedError, with the version of torch, where a name that torch lacks is imported or read."""
-    try:
-        yield
-    except (ImportError, AttributeError) as error:
-        if not _of_torch(error):
-            raise
-        raise UnsupportedError(f"{_message(what)}: {error}") from error
+def overload_name_of(operator: OpOverload) -> str:
+    """Which overload of its operator this is."""
+    return operator._overloadname
 
 
-def _of_torch(error: ImportError | AttributeError) -> bool:
-    if isinstance(error, ImportError):
-        return (error.name or "").split(".")[0] == "torch"
-    return isinstance(error.obj, ModuleType) and error.obj.__name__.split(".")[0] == "torch"
+def in_parts(operator: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """What a composite operator returns, taken apart as torch does it."""
+    return operator._op_dk(_COMPOSITE, *args, **kwargs)  # type: ignore[no-any-return]
 
 
-def _message(what: str) -> str:
-    import torch
-
-    tested = ", ".join(TESTED)
-    return f"{what} reads what is private to torch, as it is in torch {tested}; this is torch {torch.__version__}"
+def destroy(library: torch.library.Library) -> None:
+    """Take back the kernels that a library registered."""
+    library._destroy()  # type: ignore[no-untyped-call]
 
 
-@contextmanager
-def silenced(name: str) -> Iterator[None]:
-    """Keep torch's reports of failures in the logger of that name off stderr, where memplan's errors say the same."""
-    log = logging.getLogger(name)
-    disabled, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = disabled
+def storage_key(storage: torch.UntypedStorage) -> int:
+    """What all Python objects of one storage have in common."""
+    return int(storage._cdata)
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often a tensor, or what shares its bytes, was written to."""
+    return tensor._version
+
+
+def base_of(tensor: Tensor) -> Tensor:
+    """The tensor that a view is of; itself where it is no view."""
+    base = tensor._base if tensor._is_view() else tensor
+    assert base is not None
+    return base
+
+
+def parameters_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The module's own parameters, which may be written to."""
+    return module._parameters
+
+
+def buffers_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The module's own buffers, which may be written to."""
+    return module._buffers
+
+
+def modules_of(module: torch.nn.Module) -> dict[str, Any]:
+    """The module's own children, which may be written to."""
+    return module._modules
+
+
+def uncompiled(module: Any) -> Any:
+    """What torch.compile was given, if it made the module."""
+    return getattr(module, "_orig_mod", module)
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """Whether torch.compile made a module, or its forward."""
+    return hasattr(module, "_orig_mod") or module._compiled_call_impl is not None
+
+
+def traced_sizes(shape_env: Any) -> Mapping[Any, Any]:
+    """The sizes that symbols had when a graph was traced."""
+    found: Any = getattr(shape_env, "backed_var_to_val", None)  # "var_to_val" up to torch 2.12
+    return found if found is not None else getattr(shape_env, "var_to_val", {})
+
+
+def left_alone(attributes: dict[str, Any]) -> Any:
+    """The function that torch.compile was told to leave alone, by the attributes of what it made for it; else None."""
+    return attributes.get("_torchdynamo_orig_callable")
+
+
+def is_begun(kind: str) -> bool:
+    """Whether anything ran on devices of a kind, such as "cuda"."""
+    return bool(getattr(getattr(torch, kind, None), "_initialized", False))
+
+
+def codegen_of(graph: fx.Graph) -> Any:
+    """What writes the Python code of a graph, and knows how its inputs are put together."""
+    return graph._codegen
+
+
+def sequence_of(node: torch.autograd.graph.Node) -> int:
+    """The number that a node of backward has of the op of forward."""
+    return node._sequence_nr()
+
+
+def mark_wrapped(step: Any) -> None:
+    """Let schedulers of learning rates take a function for a step that they have wrapped themselves."""
+    step._wrapped_by_lr_sched = True
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise _WALL.missing(name)

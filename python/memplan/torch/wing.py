@@ -8,6 +8,7 @@ from typing import Any
 from ..frontend import Form, Steps, Wing
 from ..importers import notes
 from ..options.records import Reading
+from .doors import DOORS
 from .estimating import estimate, runs
 from .reading import accepts, import_pt2, import_torch
 from .running import program_of
@@ -62,4 +63,6 @@ WING = Wing(
     (MODULE, FILE, SNAPSHOT, SNAPSHOT_FILE),
     ("torch.nn.Module", "torch.fx.GraphModule", "torch.export.ExportedProgram", "a memory snapshot of torch"),
     steps=Steps(runs, estimate),
+    doors=DOORS,
+    packages=("torch",),
 )

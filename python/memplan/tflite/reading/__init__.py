@@ -21,6 +21,14 @@ class Imported(NamedTuple):
     subgraph: int
 
 
+def require_tflite() -> None:
+    """Raise MissingDependencyError where the package that has the format is not installed."""
+    try:
+        import tflite  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError("models of TFLite need the package tflite: pip install memplan[tflite]") from None
+
+
 def import_tflite(
     source: str | os.PathLike[str],
     inplace_ops: Collection[str] = (),
@@ -50,10 +58,9 @@ def import_tflite(
     SourceError
         The file is no model, has no such signature, or has tensors without a size.
     """
-    try:
-        import tflite
-    except ImportError:
-        raise MissingDependencyError("models of TFLite need the package tflite: pip install memplan[tflite]") from None
+    require_tflite()
+    import tflite
+
     data = Path(source).read_bytes()
     if data[4:8] != b"TFL3":
         raise SourceError(f"{source}: expected a TFLite model with the mark TFL3 at byte 4, got {data[4:8]!r}")

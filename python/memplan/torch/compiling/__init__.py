@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..private import names_of_torch, require_tested, require_torch
+from ..installed import names_of_torch, require_tested, require_torch
 from .settings import settings_of
 
 _WHAT = 'torch.compile(backend="memplan")'

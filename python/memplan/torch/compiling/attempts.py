@@ -17,12 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from torch import fx
-from torch._functorch import config as functorch
-from torch._inductor.async_compile import AsyncCompile
-from torch._inductor.codecache import PyCodeCache
 
 from ...plans.failing import InfeasibleError
 from ...sizes import Budget, format_bytes, with_bytes
+from ..private_compiler import AsyncCompile, PyCodeCache, functorch_config, keep_source
 from .budget import Known, WithinBudget, of_kept, unfit
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
@@ -147,7 +145,7 @@ class _Partitions:
             settings = replace(settings, fuse_within=_NEAR, fuse_writers=partitioner.fusion.writers)
             ordered = _AS_GIVEN if "split" in settings.allow else {}
             patches = {**fusing, **ordered, **patches, "custom_partitioner_fn": partitioner}
-        with functorch.patch(force_non_lazy_backward_lowering=True):
+        with functorch_config.patch(force_non_lazy_backward_lowering=True):
             return self._compiled(own, settings, patches)
 
     def _infeasible(self, limit: int) -> InfeasibleError:
@@ -198,8 +196,7 @@ def _copied(graph: fx.GraphModule) -> fx.GraphModule:
     own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
     own.meta.update(graph.meta)
     for node, copied in zip(graph.graph.nodes, own.graph.nodes, strict=True):
-        if hasattr(node, "_dynamo_source"):
-            copied._dynamo_source = node._dynamo_source
+        keep_source(copied, node)
     return own
 
 

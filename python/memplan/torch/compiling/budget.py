@@ -19,12 +19,11 @@ from typing import Any
 from unittest import mock
 
 from torch import fx
-from torch._functorch import config as functorch
-from torch._functorch import partitioners
-from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
+from torch.utils.checkpoint import CheckpointPolicy
 
 from ...plans.failing import InfeasibleError
 from ...sizes import format_bytes, with_bytes
+from ..private_compiler import CustomPartitionerFn, functorch_config, get_hash_for_files, partitioners, require_forward
 from .capacity_search import Attempt, Search
 from .copies import AGAIN
 from .floor import NONE, Floor, floor_of
@@ -173,7 +172,7 @@ class Cuts:
 
     def by_torch(self) -> Partition:
         """The partition that is usual."""
-        with functorch.patch(activation_memory_budget=1.0):
+        with functorch_config.patch(activation_memory_budget=1.0):
             return self._made(_BY_TORCH)
 
     def usual(self) -> tuple[int, Floor]:
@@ -219,11 +218,11 @@ def _saved_by_forward(nodes: fx.Graph, info: partitioners.NodeInfo) -> None:
     for node in nodes.nodes:
         if SCALES in node.meta:
             waiting.append(node.args[0])
-            node.args[0].meta["recompute"] = partitioners.CheckpointPolicy.MUST_SAVE  # type: ignore[attr-defined]
+            node.args[0].meta["recompute"] = CheckpointPolicy.MUST_SAVE
     while waiting:
         node = waiting.pop()
         if not info.is_required_fw(node):
-            info._required_fw_nodes.add(node)
+            require_forward(info, node)
             info.unclaimed_nodes.discard(node)
             waiting += node.all_input_nodes
     info.__dict__.pop("required_fw_nodes", None)  # is kept when it was asked for

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import sympy
 import torch
-from torch._inductor.codegen import wrapper
-from torch._inductor.virtualized import V
 
 from ...errors import UnsupportedError
 from ...plans.usage import free_ranges
 from ..inductor.wrapper import Call
+from ..private import OpOverload
+from ..private_compiler import V, wrapper
 from .arenas import Arena
 from .serving import OUTSIDE, can_serve
 
@@ -41,7 +41,7 @@ def _is_within(end: Any, unit: int, scale: Any) -> bool:
 def _may_be_served(node: Any, call: Call) -> bool:
     """Whether it is a call of an operator of torch's own, on the CPU, that returns tensors."""
     operator = getattr(node, "op_overload", None)
-    own = isinstance(operator, torch._ops.OpOverload) and operator.namespace in _SERVED
+    own = isinstance(operator, OpOverload) and operator.namespace in _SERVED
     known = bool(call.results) and all(
         block.device == "cpu" and block.bytes > 0 and len(path) < 2 for path, block in call.results
     )

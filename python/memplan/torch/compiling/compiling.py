@@ -21,14 +21,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-import torch._inductor.config
 from torch import fx
-from torch._inductor import compile_fx as compile_fx_of_torch
-from torch._inductor import list_mode_options, memory
-from torch._inductor.codegen import wrapper
-from torch._inductor.virtualized import V
 
 from ...errors import SourceError, UnsupportedError
+from ..private_compiler import V, compile_fx, inductor_config, list_mode_options, memory, wrapper
 from . import given
 from .attempts import within
 from .budget import WithinBudget
@@ -50,7 +46,7 @@ _CONFIG: Any = importlib.import_module("torch.compiler.config")  # whose type la
 
 def known_options() -> set[str]:
     """The names of Inductor's options."""
-    return set(torch._inductor.config.get_config_copy())
+    return set(inductor_config.get_config_copy())
 
 
 def options_of_mode(mode: str | None) -> dict[str, Any]:
@@ -64,7 +60,7 @@ def compiled(graph: Any, inputs: Sequence[Any], settings: Settings, patches: dic
     Backward graphs are compiled later, out of this call, perhaps on another thread: the settings go along.
     """
     given.note()
-    if compile_fx_of_torch.fx_compile_mode != compile_fx_of_torch.FxCompileMode.NORMAL:
+    if compile_fx.fx_compile_mode != compile_fx.FxCompileMode.NORMAL:
         log.warning("all graphs are left to torch: other processes compile them (TORCHINDUCTOR_FX_COMPILE_MODE)")
         return _by_torch(graph, inputs, config_patches=patches)
     planned = functools.partial(_planned, _Said())
@@ -88,7 +84,7 @@ def _planned(
         step.outputs, before = Outputs.of(graph), times_loaded()
         own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
         with _CONFIG.patch(cache_key_tag=own), _planning(settings, step, said):
-            code = compile_fx_of_torch.compile_fx_inner(graph, *args, **kwargs)
+            code = compile_fx.compile_fx_inner(graph, *args, **kwargs)
         if step.left is None:  # the code was in a cache
             step.left = next((one.left for one in loaded_since(before) if one.name.startswith("forward")), None)
         return code
@@ -98,7 +94,7 @@ def _planned(
 
 
 def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-    compiled: Any = compile_fx_of_torch.compile_fx(*args, **kwargs)
+    compiled: Any = compile_fx.compile_fx(*args, **kwargs)
     return compiled  # type: ignore[no-any-return]
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._guards import detect_fake_mode
 
+from ..private_compiler import detect_fake_mode
 from ..reading.effects import flat_tensors
 from .step_load import parts_of
 

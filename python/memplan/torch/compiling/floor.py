@@ -15,12 +15,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
-from torch._functorch.partitioners import pointwise_ops
-from torch._inductor import config as inductor
-from torch._inductor.fx_passes.post_grad import noop_registry, same_meta
 
 from ...printing.units import format_bytes
+from ..private import OpOverload, packet_of
+from ..private_compiler import PlainAOTOutput, inductor_config, partitioners, post_grad
 from ..reading.effects import flat_tensors
 from .holding import in_words
 from .step_load import hint, storages, tangents_of, total_of
@@ -83,12 +81,12 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
         return best
     called = dict.fromkeys(node for node in joint.nodes if _is_called(node))
     read = sizes(used for node in called for used in node.all_input_nodes)
-    loops = {*pointwise_ops()}
+    loops = {*partitioners.pointwise_ops()}
     for node in joint.nodes:
         if node in called:
             under = total_of(node)
             need = sizes([*(used for used in node.all_input_nodes if used is not under), *_results(node)])
-        elif getattr(node.target, "_overloadpacket", None) in loops:
+        elif packet_of(node.target) in loops:
             made = {place: read[place] for place in sizes([node]).keys() & read.keys()}
             need = {**made, **sizes(used for used in node.all_input_nodes if made and used in tangents)}
         else:
@@ -104,10 +102,10 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
 def _is_called(node: fx.Node) -> bool:
     """Whether Inductor calls a kernel of torch for a node, with whole tensors. Products of vectors it may fuse."""
     if node.target in _PRODUCTS:
-        tuned = inductor.max_autotune or inductor.max_autotune_gemm  # templates, which Inductor fuses
+        tuned = inductor_config.max_autotune or inductor_config.max_autotune_gemm  # templates, which Inductor fuses
         factors = [used.meta["val"] for used in node.args[-2:] if isinstance(used, fx.Node)]
         return not tuned and all(hint(side) > 1 for factor in factors for side in factor.shape[-2:])
-    named = isinstance(node.target, torch._ops.OpOverload) and node.target._opname.startswith(_ATTENTION)
+    named = isinstance(node.target, OpOverload) and packet_of(node.target).__name__.startswith(_ATTENTION)
     return named or node.target in _CONVOLUTIONS
 
 
@@ -130,11 +128,11 @@ def _sources(joint: fx.Graph) -> Sizes:
     """Of a storage that is a copy of another: that one. Inductor may leave the copy out."""
     found: Sizes = {}
     for node in joint.nodes:
-        if node.target not in noop_registry:
+        if node.target not in post_grad.noop_registry:
             continue
-        _, place = noop_registry[node.target]
+        _, place = post_grad.noop_registry[node.target]
         copied = place(node.args) if callable(place) else node.args[place]
-        if isinstance(copied, fx.Node) and same_meta(node, copied):
+        if isinstance(copied, fx.Node) and post_grad.same_meta(node, copied):
             for made, storage in zip(storages(node), storages(copied), strict=True):
                 found[made] = found.get(storage, storage)
     return found

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import fx
-from torch._inductor import ir
-from torch._inductor.virtualized import V
 
 from ..inductor.lines import Ledger
 from ..inductor.wrapper import Block
+from ..private_compiler import V, ir
 
 
 @dataclass(frozen=True)

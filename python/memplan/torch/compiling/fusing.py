@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch._inductor import ir
-from torch._inductor.codegen.cpp import CppScheduling
-from torch._inductor.dependencies import MemoryDep
-from torch._inductor.scheduler import Scheduler
-from torch._inductor.virtualized import V
+
+from ..private_compiler import CppScheduling, MemoryDep, Scheduler, V, ir
 
 _MUCH = 16  # a part of the largest tensor that two loops touch
 Within = Callable[[], int | None]  # how far apart ops that are fused may be in the graph; None: do as torch does

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import fx
-from torch._inductor.virtualized import V
 
 from ...explaining.held import ARENA, NOWHERE
 from ..inductor.lines import Ledger
 from ..inductor.wrapper import Block
+from ..private_compiler import V
 from .arenas import Arena
 
 SAVED, RETURNED, RETURNED_BEFORE = "saved for backward", "returned", "returned by forward"

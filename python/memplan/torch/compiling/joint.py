@@ -12,15 +12,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch.partitioners import (  # type: ignore[attr-defined]
-    CheckpointPolicy,
-    NodeInfo,
-    get_default_op_list,
-    must_recompute,
-)
+from torch.utils.checkpoint import CheckpointPolicy
 
 from ... import _core
+from ..private import HigherOrderOperator, OpOverload, schema_of
+from ..private_compiler import partitioners
 from ..reading.costs import cost_of
+from ..reading.effects import draws
 from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
 from .part_copies import copy_parts
@@ -54,9 +52,9 @@ class Joint:
         What running each op again does, as for `fit_graph`: ops of backward do not.
     """
 
-    def __init__(self, nodes: fx.Graph, info: NodeInfo, fusion: Fusion = USUAL) -> None:
+    def __init__(self, nodes: fx.Graph, info: partitioners.NodeInfo, fusion: Fusion = USUAL) -> None:
         self._nodes, self._info, self._in_place = nodes, info, fusion.in_place
-        self._types = get_default_op_list()
+        self._types = partitioners.get_default_op_list()
         self._outside = {s for node in info.inputs for s in storages(node)}
         self._backward = self._of_backward()
         write_sums(nodes, self._backward)
@@ -140,7 +138,9 @@ class Joint:
 
     def _is_free(self, node: fx.Node) -> bool:
         """Whether a node is never saved: views, what is no tensor, parts of others, and where one asks for that."""
-        if must_recompute(node) or node in self._inside or not isinstance(node.meta.get("val"), torch.Tensor):
+        if partitioners.must_recompute(node) or node in self._inside:
+            return True
+        if not isinstance(node.meta.get("val"), torch.Tensor):
             return True
         return node.name in self._backward or (_is_view(node) and not _saved(node))
 
@@ -165,7 +165,7 @@ class Joint:
 
 def cost_of_node(node: fx.Node) -> float:
     """Operations and bytes of a node, for the sizes that the graph is compiled with."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return 0.0
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda given: given.meta.get("val"))
     return float(hint(cost_of(node.target, args, kwargs, node.meta["val"])))
@@ -185,7 +185,7 @@ def _enlarges(node: fx.Node) -> bool:
 
 def _draws_random_numbers(node: fx.Node) -> bool:
     """Also of Inductor's seeds, which the types of its partitioner do not count."""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    return draws(node.target, node.args, node.kwargs)
 
 
 def _saved(node: fx.Node) -> bool:
@@ -195,6 +195,6 @@ def _saved(node: fx.Node) -> bool:
 
 def _changes(node: fx.Node) -> bool:
     target: Any = node.target
-    if isinstance(target, torch._ops.OpOverload):
-        return bool(target._schema.is_mutable)
-    return node.op == "call_function" and isinstance(target, torch._ops.HigherOrderOperator)
+    if isinstance(target, OpOverload):
+        return bool(schema_of(target).is_mutable)
+    return node.op == "call_function" and isinstance(target, HigherOrderOperator)

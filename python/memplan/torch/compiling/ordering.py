@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._inductor import ir
-from torch._inductor.virtualized import V
 
 from ...running.ordering import PieceGraph
+from ..private_compiler import V, ir
 
 _NO_BYTES = (ir.NoneLayout, ir.MultiOutputLayout)
 

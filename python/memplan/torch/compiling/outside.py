@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..estimating import step_load
+from ..private import storage_key
 from ..reading.dry_run import dry_update
 
 
@@ -49,4 +50,4 @@ def outside_of(inputs: Sequence[Any], optimizer: Any = None) -> Outside:
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
     storages = [tensor.untyped_storage() for tensor in tensors]
-    return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
+    return sum({storage_key(storage): storage.nbytes() for storage in storages}.values())

@@ -10,8 +10,8 @@ from contextlib import nullcontext
 
 import torch
 from torch import fx
-from torch._guards import detect_fake_mode
 
+from ..private_compiler import detect_fake_mode
 from .step_load import IN_MEMORY, storages
 
 _aten = torch.ops.aten

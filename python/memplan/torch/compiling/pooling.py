@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._inductor.decomposition import select_decomp_table
+
+from ..private_compiler import select_decomp_table
 
 _BACKWARD = torch.ops.aten.max_pool2d_with_indices_backward.default
 _LARGEST = 25  # windows that an element is in; beyond, Inductor calls a kernel

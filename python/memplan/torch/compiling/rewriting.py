@@ -8,16 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import sympy
-import torch
-import torch._inductor.config
-from torch._inductor import ir
-from torch._inductor.codegen import wrapper
-from torch._inductor.virtualized import V
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from ...errors import UnsupportedError
 from ..inductor.lines import MEMORY, Ledger
 from ..inductor.wrapper import Block, Call
+from ..private_compiler import CONTEXTS, V, inductor_config, ir, wrapper
 from .arenas import Arena, arenas_on, held
 from .code import Code, servable
 from .compiled import Loaded, columns
@@ -89,7 +85,7 @@ def rewritten(codegen: Any, name: str, settings: Settings, step: Step, by_torch:
     codegen.lines.insert(0, "_memplan_called()")
     if settings.pages:
         codegen.header.writeline("from memplan.torch.compiling.paging import in_pages as _memplan_in_pages")
-        call = "Runner.call" if torch._inductor.config.graph_partition else "call"
+        call = "Runner.call" if inductor_config.graph_partition else "call"
         codegen.suffix.writeline(f"{call} = _memplan_in_pages({call})")
     return bool(arenas)
 
@@ -156,10 +152,11 @@ def _check(codegen: Any) -> None:
     """Refuse wrappers in which lines mean something else."""
     if type(codegen) is not wrapper.PythonWrapperCodegen:
         raise UnsupportedError(f"its wrapper is a {type(codegen).__name__}, expected PythonWrapperCodegen")
-    if torch._inductor.config.triton.cudagraphs and "cuda" in V.graph.device_types:
+    if inductor_config.triton.cudagraphs and "cuda" in V.graph.device_types:
         raise UnsupportedError("CUDA graphs keep memory of their own (triton.cudagraphs)")
-    if any(isinstance(line, wrapper.EnterCudaStreamContextLine) for line in codegen.lines):
-        raise UnsupportedError("its kernels run on several CUDA streams, in an order that is not known here")
+    for line in codegen.lines:
+        if (why := CONTEXTS.get(type(line).__name__)) is not None:
+            raise UnsupportedError(why)
 
 
 def _without_removed(codegen: Any) -> list[Any]:

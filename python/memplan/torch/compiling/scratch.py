@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._inductor.select_algorithm import extern_kernels
-from torch._inductor.virtualized import V
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..inductor.wrapper import Block, Call
+from ..private import DisableAutocast, disable_current_modes
+from ..private_compiler import V, extern_kernels, reinterpret_tensor
 from .serving import ResultPath, can_serve, kernel_of
 
 log = logging.getLogger("memplan.torch")
@@ -23,10 +22,9 @@ _ALIGNMENT = 64
 _REMEMBERED = 1024  # kernels with their arguments
 _TRIES = 4  # of how many bytes scratch lies in
 _Layout = tuple[int, tuple[int, ...], tuple[int, ...], int, torch.dtype]  # elements, shape, strides, offset, dtype
-_GUARDS: Any = torch._C._dynamo.guards  # whose type lacks what it has
 _NAMES = {  # as the header of a wrapper has them
     **{"torch": torch, "aten": torch.ops.aten, "inductor_ops": torch.ops.inductor, "extern_kernels": extern_kernels},
-    **{"reinterpret_tensor": _GUARDS._reinterpret_tensor, "device": torch.device},
+    **{"reinterpret_tensor": reinterpret_tensor, "device": torch.device},
     **{"math": math, "inf": math.inf, "nan": math.nan},
 }
 
@@ -85,7 +83,7 @@ def _measured(
     for path, size in results:
         rows.append((path, 0, end, size))
         end += -(-size // _ALIGNMENT) * _ALIGNMENT
-    with _disable_current_modes(), torch.no_grad(), torch._C._DisableAutocast(), torch.random.fork_rng(devices=[]):
+    with disable_current_modes(), torch.no_grad(), DisableAutocast(), torch.random.fork_rng(devices=[]):
         whole = torch.empty(end, dtype=torch.uint8)
         tensors = {f"_memplan{number}": _zeros(*layout) for number, layout in enumerate(layouts)}
         run: Callable[[], Any] = eval(f"lambda: {kernel}({arguments})", {**_NAMES, **tensors})

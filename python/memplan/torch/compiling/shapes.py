@@ -10,7 +10,8 @@ from contextlib import nullcontext
 
 import torch
 from torch import fx
-from torch._guards import detect_fake_mode
+
+from ..private_compiler import detect_fake_mode
 
 _aten = torch.ops.aten
 READS_SHAPE = {  # whose second argument is a tensor that is as large as the result

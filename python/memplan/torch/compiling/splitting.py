@@ -16,11 +16,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._inductor import inductor_prims
-from torch._inductor.decomposition import select_decomp_table
 
 from ... import _core
 from ...errors import SourceError, UnsupportedError
+from ..private_compiler import inductor_prims, select_decomp_table
 from ..running.pieces.graph import in_pieces
 from ..running.pieces.network import Traced, traced
 from .step_load import SCALES, storages

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch.partitioners import pointwise_ops
-from torch._inductor.fx_utils import get_storage
 from torch.fx.experimental.symbolic_shapes import optimization_hint
 
 from ... import _core
+from ..private import OpOverload, has_storage, packet_of
+from ..private_compiler import get_storage, partitioners
 from ..reading.effects import flat_tensors
 from .pooling import gathers, is_index
 
@@ -161,7 +161,7 @@ def storages(node: fx.Node) -> dict[int, int]:
     """The storages of the tensors that a node makes or shows, and their bytes."""
     found = {}
     for tensor in flat_tensors(node.meta.get("val")):
-        if torch._C._has_storage(tensor):
+        if has_storage(tensor):
             found[get_storage(tensor)] = hint(tensor.untyped_storage().nbytes())
     return found
 
@@ -227,10 +227,10 @@ def is_elementwise(node: fx.Node) -> bool:
 
 def is_loop(node: fx.Node) -> bool:
     """The same, but perhaps in a loop of its own, which writes the result."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    if not isinstance(node.target, OpOverload):
         return False
     # torch's partitioner lists packets of aten alone, and all overloads of each
-    named = node.target in _LOOPS or node.target._overloadpacket in pointwise_ops()
+    named = node.target in _LOOPS or packet_of(node.target) in partitioners.pointwise_ops()
     return named or torch.Tag.pointwise in node.target.tags
 
 

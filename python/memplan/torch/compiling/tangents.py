@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from ..private import OpOverload, schema_of
 from ..reading.effects import flat_tensors
 
 _aten, _prims = torch.ops.aten, torch.ops.prims
@@ -66,9 +67,9 @@ def _tangent_of(node: fx.Node, given: Collection[fx.Node], found: Mapping[fx.Nod
 def _is_linear(node: fx.Node, given: Collection[fx.Node]) -> bool:
     if node.target is operator.getitem:
         return True
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace not in ("aten", "prims"):
+    if not isinstance(node.target, OpOverload) or node.target.namespace not in ("aten", "prims"):
         return False
-    name, args = node.target._schema.name.partition("::")[2], node.args
+    name, args = schema_of(node.target).name.partition("::")[2], node.args
     depends = [any(used in given for used in _nodes(arg)) for arg in args]
     if node.kwargs.get("rounding_mode") or any(used in given for arg in node.kwargs.values() for used in _nodes(arg)):
         return False

@@ -16,10 +16,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._inductor import ir
-from torch._inductor.codegen import wrapper
 
 from ..inductor.lines import MEMORY
+from ..private_compiler import ir, wrapper
 from .step_load import is_own
 
 _aten = torch.ops.aten

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch._inductor import ir
-from torch._inductor.codegen import wrapper
-from torch._inductor.virtualized import V
+from ..private_compiler import V, ir, wrapper
 
 
 def letting_go(codegen: Any) -> list[wrapper.FreeLine]:

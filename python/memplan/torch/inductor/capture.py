@@ -9,7 +9,7 @@ from typing import Any
 from ... import _core
 from ...calls import keywords, positional
 from ...plans.record import PlanRecord
-from ..private import require_tested, require_torch
+from ..installed import require_tested, require_torch
 from .wrapper import Block, Pool
 
 ALIGNMENT = 64  # bytes, of the buffers in torch's pools

@@ -19,14 +19,21 @@ from typing import Any
 from unittest import mock
 
 import torch
-import torch._inductor.config
 from torch import Tensor, fx
-from torch._inductor import cpp_builder, cpu_vec_isa, exc
-from torch._inductor.codegen import memory_planning, wrapper
-from torch._inductor.graph import GraphLowering, SubgraphLowering
-from torch._inductor.virtualized import V
 
 from ...errors import MissingDependencyError, SourceError, UnsupportedError
+from ..private_compiler import (
+    GraphLowering,
+    SubgraphLowering,
+    V,
+    cpp_builder,
+    cpu_vec_isa,
+    dynamo,
+    exc,
+    inductor_config,
+    memory_planning,
+    wrapper,
+)
 from ..reading import _ONE_AT_A_TIME, _unwrapped
 from ..reading.fake import describe, map_tensors, tensors_in
 from ..reading.module import loss_of, unchanged
@@ -83,7 +90,7 @@ def _check_compiler() -> None:
     try:
         cpp_builder.get_cpp_compiler()
     except exc.InvalidCxxCompiler as error:
-        tried = ", ".join(str(name) for name in torch._inductor.config.cpp.cxx if name)
+        tried = ", ".join(str(name) for name in inductor_config.cpp.cxx if name)
         advice = "install g++, or name one in the environment variable CXX"
         raise MissingDependencyError(
             f"torch.compile needs a C++ compiler, and none of these runs: {tried}; {advice}"
@@ -125,15 +132,15 @@ def _recording(found: list[InductorCapture]) -> Iterator[None]:
         return SimpleNamespace(call=_eagerly(graph.module), __file__=None)
 
     with ExitStack() as patched:
-        patched.callback(torch._dynamo.reset)
-        torch._dynamo.reset()
+        patched.callback(dynamo.reset)
+        dynamo.reset()
         for owner, name, function in (
             (wrapper.PythonWrapperCodegen, "run_wrapper_ir_passes", planned),
             (GraphLowering, "compile_to_module", compile_to_module),
         ):
             patched.enter_context(mock.patch.object(owner, name, function))
-        patched.enter_context(torch._inductor.config.patch(_CONFIG))
-        patched.enter_context(torch._dynamo.config.patch(suppress_errors=False))
+        patched.enter_context(inductor_config.patch(_CONFIG))
+        patched.enter_context(dynamo.config.patch(suppress_errors=False))
         patched.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
         yield

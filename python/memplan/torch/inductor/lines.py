@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torch._inductor import ir
-from torch._inductor.codegen import wrapper
-from torch._inductor.virtualized import V
-
 from ...errors import SourceError, UnsupportedError
+from ..private_compiler import V, ir, wrapper
 from .wrapper import Block, Call
 
 MEMORY = (wrapper.AllocateLine, wrapper.ReuseLine, wrapper.FreeIfNotReusedLine)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...calls import keywords, positional
 from ...errors import SourceError, UnsupportedError
-from ..private import names_of_torch, require_torch, silenced
+from ..installed import names_of_torch, require_torch, silenced
 
 if TYPE_CHECKING:
     from torch import fx
@@ -202,7 +202,9 @@ def _unwrapped(source: Any) -> Any:
     if isinstance(source, torch.jit.ScriptModule):
         raise TypeError(f"source must be {_ACCEPTED}, got a torch.jit.ScriptModule: use what it was made from")
     if isinstance(source, torch.nn.Module) and type(source).__name__ == "OptimizedModule":
-        return source._orig_mod
+        from ..private import uncompiled
+
+        return uncompiled(source)
     return source
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils.flop_counter import flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
+from ..private import packet_of, schema_of
 from .effects import flat_tensors
 
 
@@ -21,7 +22,7 @@ def cost_of(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result:
     """Operations and bytes, one for each; none for a view. Symbolic where sizes are."""
     given = list(flat_tensors([list(args), dict(kwargs)]))
     known = {id(t.untyped_storage()) for t in given}
-    if not func._schema.is_mutable and all(id(t.untyped_storage()) in known for t in flat_tensors(result)):
+    if not schema_of(func).is_mutable and all(id(t.untyped_storage()) in known for t in flat_tensors(result)):
         return 0
     flops = flops_of(func, args, kwargs, result) or 0
     return flops + sum(t.numel() * t.element_size() for t in [*given, *flat_tensors(result)])
@@ -29,7 +30,7 @@ def cost_of(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result:
 
 def flops_of(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Any:
     """Floating-point operations, an addition and a multiplication being two; None where nothing is known."""
-    packet = getattr(func, "_overloadpacket", func)
+    packet = packet_of(func)
     count = _FORMULAS.get(str(packet)) or flop_registry.get(packet)
     if count is None:
         return None

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
+
+from ..private import FakeTensor, ctc_loss_of_kernel, destroy, in_parts
 
 _aten = torch.ops.aten
 OPS = (_aten._ctc_loss.default, _aten._ctc_loss.Tensor)
@@ -65,7 +66,7 @@ def taken_apart() -> Iterator[None]:
         with _LOCK:
             _RUNS.pop()
             if len(_RUNS) == 1:
-                _RUNS.pop()._destroy()
+                destroy(_RUNS.pop())
 
 
 def _loss(
@@ -80,10 +81,10 @@ def _loss(
     if not isinstance(log_probs, FakeTensor):
         func: Any = _aten.ctc_loss.IntList
         given = (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-        return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *given)  # type: ignore[no-any-return]
+        return in_parts(func, *given)
     batch = log_probs if log_probs.dim() == 3 else log_probs.unsqueeze(1)
     lists = list(input_lengths), list(target_lengths)
-    losses: Tensor = torch._ctc_loss(batch, targets, *lists, blank, zero_infinity)[0]
+    losses: Tensor = ctc_loss_of_kernel(batch, targets, *lists, blank, zero_infinity)[0]
     if zero_infinity:
         losses = torch.where(losses == torch.inf, losses.new_zeros([]), losses)
     if reduction == _MEAN:

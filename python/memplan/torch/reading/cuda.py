@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.functional import pad
+
+from ..private import FakeTensor, destroy, in_parts
 
 _aten = torch.ops.aten
 _HALF = (torch.float16, torch.bfloat16)
@@ -54,18 +55,13 @@ def kernels_of_cuda() -> Iterator[None]:
         library.impl("dropout", _dropout, "AutogradCPU")
         yield
     finally:
-        library._destroy()
-
-
-def _in_parts(func: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """What a composite operator returns, taken apart as torch does it."""
-    return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)  # type: ignore[no-any-return]
+        destroy(library)
 
 
 def _dropout(tensor: Tensor, p: float, train: bool) -> Tensor:
     if isinstance(tensor, FakeTensor) and train and 0 < p < 1 and tensor.numel():
         return torch.native_dropout(tensor, p, True)[0]
-    return _in_parts(_aten.dropout.default, tensor, p, train)
+    return in_parts(_aten.dropout.default, tensor, p, train)
 
 
 def _attention(
@@ -81,7 +77,7 @@ def _attention(
 ) -> Tensor:
     given = (query, key, value, attn_mask, dropout_p, is_causal)
     if not isinstance(query, FakeTensor):
-        return _in_parts(_aten.scaled_dot_product_attention.default, *given, scale=scale, enable_gqa=enable_gqa)
+        return in_parts(_aten.scaled_dot_product_attention.default, *given, scale=scale, enable_gqa=enable_gqa)
     if _is_for_flash(query, key, value, attn_mask, is_causal):
         return _flash(query, key, value, dropout_p, is_causal, scale)
     if _is_for_efficient(query, key, value):

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
+from ..private import left_alone, pytree
 from .reached import CONTAINERS, Reached, attributes_of, held_by, is_atom
 
 
@@ -114,7 +114,7 @@ class Double:
     def _made(self, value: Any) -> Any:
         """A copy of what refers to a part or a weight."""
         self._copies[id(value)] = value  # what a cycle meets
-        compiled = attributes_of(value).get("_torchdynamo_orig_callable")
+        compiled = left_alone(attributes_of(value))
         made = self._immutable(value) if compiled is None else self.of(compiled)
         if made is None:
             try:

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ...errors import SourceError
+from ..private import TorchDispatchMode, disable_current_modes, version_of
 from . import _ONE_AT_A_TIME, kernels, kernels_of
 from .biased import Biased, caller
 from .costs import cost_of
@@ -275,14 +275,14 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Iterator[None]:
         """Meanwhile, an optimizer updates its parameters as their gradients come."""
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-        versions = [p._version for p in parameters]
+        versions = [version_of(p) for p in parameters]
         states = {p: [t for t in own.values() if isinstance(t, Tensor)] for p, own in optimizer.state.items()}
         self._know([t for own in states.values() for t in own])
         for p in parameters:
             p.register_post_accumulate_grad_hook(lambda p: self.found_gradient(p.grad))
         with going(optimizer):
             yield
-        changed = [p for p, version in zip(parameters, versions, strict=True) if p._version > version]
+        changed = [p for p, version in zip(parameters, versions, strict=True) if version_of(p) > version]
         self._found.states = _sizes(t for p in changed for t in states.get(p, ()))
 
     def end(self) -> None:
@@ -376,7 +376,7 @@ def _as_fake(optimizer: Optimizer, stand_ins: Mapping[int, Tensor], fakes: Fakes
     def fake(value: Tensor) -> Tensor:
         if value.dim():
             return fakes(value, "a state")
-        with _disable_current_modes():
+        with disable_current_modes():
             number = value.item()
         return torch.tensor(number, dtype=value.dtype)  # a stand-in whose number is known: a step reads it
 

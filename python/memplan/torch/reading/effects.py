@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..private import schema_of
+
 _aten = torch.ops.aten
 LIFTS = {_aten.lift.default, _aten.lift_fresh.default, _aten.lift_fresh_copy.default}  # of data that was just made
 ZEROS = {_aten.zeros.default, _aten.zeros_like.default, _aten.new_zeros.default}
@@ -45,7 +47,7 @@ def flat_tensors(value: Any) -> Iterator[Tensor]:
 
 def mutated(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
     """The tensors that a call of an operator writes to."""
-    schema = func._schema
+    schema = schema_of(func)
     if not schema.is_mutable and schema.name not in UPDATES:
         return []
     given = _given(func, args, kwargs)
@@ -60,19 +62,23 @@ def generator(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], tensors
 
     `tensors` are those that it reads and returns, whose device has the generator that is used by default.
     """
-    if torch.Tag.nondeterministic_seeded not in func.tags:
+    if not draws(func, args, kwargs):
         return None
-    given = _given(func, args, kwargs)
-    if given.get("dropout_p") == 0:  # attention
-        return None
-    own = given.get("generator")
+    own = _given(func, args, kwargs).get("generator")
     if own is not None and own is not torch.default_generator:
         return id(own)
     return str(tensors[0].device) if tensors else "cpu"
 
 
+def draws(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call draws random numbers. Attention does not where its dropout is 0, whatever its operator says."""
+    if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+        return False
+    return schema_of(func) is None or _given(func, args, kwargs).get("dropout_p") != 0
+
+
 def _given(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments by name; where torch leaves one out, its default."""
-    parameters = func._schema.arguments
+    parameters = schema_of(func).arguments
     defaults = {parameter.name: parameter.default_value for parameter in parameters if parameter.has_default_value()}
     return {**defaults, **{p.name: value for p, value in zip(parameters, args, strict=False)}, **kwargs}

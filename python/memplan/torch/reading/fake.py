@@ -16,18 +16,20 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import (
+from torch.fx.immutable_collections import immutable_dict, immutable_list
+from torch.nn.parameter import is_lazy
+
+from ...errors import SourceError
+from ..private import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
+    disable_current_modes,
+    neg_view,
+    storage_key,
 )
-from torch.fx.immutable_collections import immutable_dict, immutable_list
-from torch.nn.parameter import is_lazy
-from torch.utils._python_dispatch import _disable_current_modes
-
-from ...errors import SourceError
 from . import ctc
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum)
@@ -64,7 +66,7 @@ class Fakes:
         if id(tensor) not in self._made:
             require_dense(tensor, what)
             self._kept.append(tensor)
-            with _disable_current_modes(), torch.inference_mode(False), self.mode:
+            with disable_current_modes(), torch.inference_mode(False), self.mode:
                 self._made[id(tensor)] = self._make(tensor)
             self._origin[id(self._made[id(tensor)])] = tensor
         return self._made[id(tensor)]
@@ -78,7 +80,7 @@ class Fakes:
         handle = tensor.untyped_storage()
         self._kept += [tensor, fake, handle]
         self._made[id(tensor)] = fake
-        self._storages.setdefault(handle._cdata, fake)
+        self._storages.setdefault(storage_key(handle), fake)
 
     @property
     def device(self) -> str:
@@ -96,7 +98,7 @@ class Fakes:
     def running(self) -> ExitStack:
         """A context in which torch makes fake tensors of this mode only, whatever modes the caller has on."""
         stack = ExitStack()
-        stack.enter_context(_disable_current_modes())
+        stack.enter_context(disable_current_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(ctc.taken_apart())
         if torch.get_default_device().type == "meta":
@@ -111,7 +113,7 @@ class Fakes:
         empty = torch.empty(0, dtype=tensor.dtype, device=base.device)
         with torch.no_grad():
             fake = empty.set_(base.untyped_storage(), self._size(tensor.storage_offset()), sizes, strides)
-            fake = torch._neg_view(fake) if tensor.is_neg() else fake
+            fake = neg_view(fake) if tensor.is_neg() else fake
             fake = fake.conj() if tensor.is_conj() else fake
         if isinstance(tensor, torch.nn.Parameter):
             return torch.nn.Parameter(fake, requires_grad=tensor.requires_grad)
@@ -119,12 +121,12 @@ class Fakes:
 
     def _storage(self, tensor: Tensor) -> Tensor:
         handle = tensor.untyped_storage()
-        if handle._cdata not in self._storages:
+        if storage_key(handle) not in self._storages:
             device = self._device if tensor.device.type == "meta" else tensor.device
             nbytes = self._size(handle.nbytes())
             self._kept.append(handle)
-            self._storages[handle._cdata] = torch.empty(nbytes, dtype=torch.uint8, device=device)
-        return self._storages[handle._cdata]
+            self._storages[storage_key(handle)] = torch.empty(nbytes, dtype=torch.uint8, device=device)
+        return self._storages[storage_key(handle)]
 
 
 def known_size(size: int | torch.SymInt) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ...inplace_ops import reusable
+from ..private import schema_of, storage_key
 from . import kernels
 from .effects import flat_tensors
 from .loops import loops_of, unread
@@ -50,7 +51,7 @@ def functional(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 
 def _twin(func: Any) -> Any:
     """The overload without a write, with the same arguments, of `aten.relu_.default`."""
-    schema = getattr(func, "_schema", None)
+    schema = schema_of(func)
     if schema is None or not schema.is_mutable or not schema.name.startswith("aten::"):
         return None
     name = schema.name.removeprefix("aten::")
@@ -58,14 +59,14 @@ def _twin(func: Any) -> Any:
         return None
     packet = getattr(torch.ops.aten, name[:-1], None)
     twin = getattr(packet, schema.overload_name or "default", None)
-    if twin is None or twin._schema.is_mutable or len(twin._schema.returns) != 1:
+    if twin is None or schema_of(twin).is_mutable or len(schema_of(twin).returns) != 1:
         return None
-    same = [(a.name, str(a.type)) for a in twin._schema.arguments] == [(a.name, str(a.type)) for a in schema.arguments]
-    return twin if same else None
+    own, its = ([(a.name, str(a.type)) for a in one.arguments] for one in (schema, schema_of(twin)))
+    return twin if own == its else None
 
 
 def _shares(a: Tensor, b: Tensor) -> bool:
-    return bool(a.untyped_storage()._cdata == b.untyped_storage()._cdata)
+    return bool(storage_key(a.untyped_storage()) == storage_key(b.untyped_storage()))
 
 
 def _form(tensor: Tensor) -> tuple[Any, ...]:

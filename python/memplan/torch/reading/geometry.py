@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ...errors import SourceError
+from ..private import storage_key
 from .relations import extent
 
 Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
@@ -15,7 +16,7 @@ Geometry = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype, bool]
 
 def address(tensor: Tensor) -> int:
     """What tensors of one storage have in common."""
-    return int(tensor.untyped_storage()._cdata)
+    return int(storage_key(tensor.untyped_storage()))
 
 
 def dense_address(tensor: Tensor, what: str) -> int:

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, fx
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.func import functional_call
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from ...importers.graph_dict import peak_of
 from ...importers.notes import say
+from ..private import HigherOrderOperator, OpOverload, pytree, qualified_name, schema_of
 from .costs import flops_of
 from .double import Double
 from .effects import flat_tensors
@@ -88,7 +88,7 @@ class GraphRun(fx.Interpreter):
         return result
 
     def _run(self, n: fx.Node) -> Any:
-        if isinstance(n.target, torch._ops.HigherOrderOperator):
+        if isinstance(n.target, HigherOrderOperator):
             return self._higher_order(n, n.target)
         if self._symbols.unknown(n.meta.get("val")):
             return self._unknown_number(n)
@@ -179,16 +179,16 @@ class GraphRun(fx.Interpreter):
         return list(weights.values())
 
     def _type(self, node: fx.Node) -> str:
-        if isinstance(node.target, torch._ops.OpOverload):
+        if isinstance(node.target, OpOverload):
             return str(node.target)
         if node.op == "call_function":
-            return fx.node._get_qualified_name(node.target)  # type: ignore[arg-type]
+            return qualified_name(node.target)
         if node.op == "call_method":
             return f"torch.Tensor.{node.target}"
         kind = type(self.module.get_submodule(str(node.target)))
         return f"{kind.__module__}.{kind.__qualname__}"
 
-    def _higher_order(self, node: fx.Node, target: torch._ops.HigherOrderOperator) -> Any:
+    def _higher_order(self, node: fx.Node, target: HigherOrderOperator) -> Any:
         args, kwargs = self.fetch_args_kwargs_from_env(node)
         body, first = _INLINE.get(str(target), (0, 0))
         if first and isinstance(args[body], fx.GraphModule):
@@ -249,7 +249,7 @@ def under_autocast(device: str, dtype: torch.dtype, function: Callable[..., Any]
 
 def _loops_of(node: fx.Node, call: Call, result: Any, inside: Sequence[Sequence[Loop]]) -> Sequence[Loop]:
     """Along what a node may be split: as its operator may, or as the only one `inside` may."""
-    found = loops_of(node.target, *call, result) if isinstance(node.target, torch._ops.OpOverload) else []
+    found = loops_of(node.target, *call, result) if isinstance(node.target, OpOverload) else []
     return found or (inside[0] if len(inside) == 1 else ())
 
 
@@ -381,9 +381,9 @@ def _asked(module: fx.GraphModule) -> Iterator[tuple[str, bool]]:
     """Operators that ask whether a model trains, by name, and what they were told."""
     graphs = [part for part in module.modules() if isinstance(part, fx.GraphModule)]
     for node in (node for part in graphs for node in part.graph.nodes):
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(node.target, OpOverload):
             continue
-        schema = node.target._schema
+        schema = schema_of(node.target)
         name = str(schema.name).rpartition("::")[2]
         if name.endswith("_no_training"):
             yield "batch_norm", False

@@ -9,10 +9,9 @@ import sympy
 import torch
 from torch import Tensor, fx
 from torch.export.graph_signature import InputKind
-from torch.fx.graph import _PyTreeCodeGen
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..private import PyTreeCodeGen, codegen_of, pytree
 from .fake import Fakes, describe, map_tensors
 from .recorder import GraphRecorder
 from .symbols import Symbols
@@ -44,7 +43,7 @@ def declared(values: Mapping[str, Any], fakes: Fakes, graph: GraphRecorder, kind
 def given_values(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The caller's arguments of an fx.GraphModule, one per placeholder; SourceError for others."""
     nodes = placeholders(module)
-    if isinstance(module.graph._codegen, _PyTreeCodeGen):
+    if isinstance(codegen_of(module.graph), PyTreeCodeGen):
         return _leaves(nodes, (args, dict(kwargs)))
     if len(args) > len(nodes):
         raise SourceError(f"args: the graph has {_names(nodes)}, got {len(args)} values")
@@ -108,8 +107,8 @@ def _solve(size: Any, number: int, found: dict[str, int]) -> None:
 
 def in_spec(module: fx.GraphModule) -> pytree.TreeSpec | None:
     """How the arguments of a graph nest; None where they are its placeholders, one by one."""
-    codegen = module.graph._codegen
-    return codegen.pytree_info.in_spec if isinstance(codegen, _PyTreeCodeGen) else None
+    codegen = codegen_of(module.graph)
+    return codegen.pytree_info.in_spec if isinstance(codegen, PyTreeCodeGen) else None
 
 
 def call_of(values: list[Any], spec: pytree.TreeSpec | None) -> tuple[tuple[Any, ...], dict[str, Any]]:

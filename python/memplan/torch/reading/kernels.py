@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 
+from ..private import FakeTensor
 from . import ctc
 from .layouts import as_kernels_lie
 
@@ -27,6 +27,8 @@ _REMEMBERED_IN_PART = {
     torch.ops.aten.set_.source_Storage_storage_offset,
 }
 
+_ROW = 16  # bytes: rows of products by groups begin at multiples
+
 
 def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What an operator returns for fake tensors, which lie as what the kernel returns."""
@@ -39,7 +41,7 @@ def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
             return func(*args, **kwargs)
     if func in ctc.OPS and (made := ctc.outputs(args[0], args[1], args[3])) is not None:
         return made
-    if str(func) == "aten._grouped_mm.default" and args[0].dtype is not torch.bfloat16:
+    if str(func) == "aten._grouped_mm.default":
         return _grouped_mm(func, args, kwargs)
     return func(*args, **kwargs)
 
@@ -59,11 +61,17 @@ def _anew(args: Sequence[Any]) -> Iterator[None]:
 
 
 def _grouped_mm(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-    """The products of the experts of a layer: the fake kernel of torch 2.13 takes bfloat16 alone, the kernels more."""
+    """The products of the experts of a layer. The fake kernel takes bfloat16 alone, the kernels more.
+
+    Rows of the result begin at multiples of 16 bytes, which the fake kernel only knows where torch is built for CUDA.
+    """
     mats = [_as_bfloat16(mat) if mat.is_floating_point() else mat for mat in args[:2]]
-    result = func(*mats, *args[2:], **{**kwargs, "out_dtype": None})
+    *batch, rows, width = func(*mats, *args[2:], **{**kwargs, "out_dtype": None}).shape
     dtype = kwargs.get("out_dtype") or args[0].dtype
-    return torch.empty_strided(result.shape, result.stride(), dtype=dtype, device=args[0].device)
+    at_once = _ROW // dtype.itemsize
+    padded = -(-width // at_once) * at_once
+    strides = (*[rows * padded] * len(batch), padded, 1)
+    return torch.empty_strided((*batch, rows, width), strides, dtype=dtype, device=args[0].device)
 
 
 def _as_bfloat16(tensor: Tensor) -> Tensor:

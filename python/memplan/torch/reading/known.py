@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..private import disable_current_modes, schema_of
 from .effects import flat_tensors
 from .fake import Fakes
 from .geometry import Geometry, address, geometry
@@ -62,7 +62,7 @@ class Known:
 
     def value(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a call returns, whose tensors are all known."""
-        with _disable_current_modes():
+        with disable_current_modes():
             return func(*args, **kwargs)
 
     def lifted(self, func: Any, tensor: Tensor, stand_in: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class Known:
 
     def is_as_it_was(self) -> bool:
         """Whether all that was known has the values that it had, in the same places: some writes are not seen."""
-        with _disable_current_modes():
+        with disable_current_modes():
             return not self._written and all(
                 geometry(tensor) == place and torch.equal(tensor, values) for tensor, values, place in self._held
             )
@@ -120,13 +120,13 @@ class Known:
         self._fakes.stands_for(stand_in, tensor)
         self._storages.add(address(stand_in))
         self._elements += tensor.numel()
-        with _disable_current_modes():
+        with disable_current_modes():
             self._held.append((tensor, tensor.clone(), geometry(tensor)))
 
 
 def _is_certain(func: Any, given: Sequence[Tensor]) -> bool:
     """Whether a call of an operator gives the same whenever its tensors are the same."""
-    namespace, _, name = func._schema.name.partition("::")
+    namespace, _, name = schema_of(func).name.partition("::")
     if namespace != "aten" or torch.Tag.nondeterministic_seeded in func.tags or name.startswith(_BY_CHANCE):
         return False
     return bool(given) or name in _MAKERS

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
-from torch.utils import _pytree as pytree
-
 from ...errors import SourceError
+from ..private import pytree
 
 _NAN = 0x7FF8 << 48
 _COUNT = itertools.count(1)

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError, UnsupportedError
 from ...importers.notes import say
+from ..private import pytree
 from .failing import place_in
 
 _LARGE = 1 << 62  # no bound of anybody

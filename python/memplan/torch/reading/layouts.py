@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._prims_common import suggest_memory_format
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
+
+from ..private import disable_current_modes, pytree, schema_of, suggest_memory_format
 
 _SMALL = 8  # sizes up to this one stay what they are
 _MOST = 1 << 20  # elements of a tensor of zeros
@@ -47,7 +46,8 @@ _RESIZES = {
     torch.ops.aten.upsample_nearest2d.default,
     torch.ops.aten._upsample_nearest_exact2d.default,
 }
-_GROUPS = {torch.ops.aten.native_group_norm.default: 0, torch.ops.aten.native_group_norm_backward.default: 1}
+_GROUPS_BACKWARD = torch.ops.aten.native_group_norm_backward.default
+_GROUPS = {torch.ops.aten.native_group_norm.default: 0, _GROUPS_BACKWARD: 1}  # and which argument is the image
 _ASKED = {f"aten::{name}" for name in _MORE.split()}
 
 Form = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]  # of a tensor: sizes, strides, dtype
@@ -69,7 +69,7 @@ def as_kernels_lie(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], re
     if func in _RESIZES:
         return _as_suggested(args[0], result)
     if func in _GROUPS:  # which are told of sizes
-        return (_as_suggested(args[_GROUPS[func]], result[0]), *result[1:])
+        return (_as_group_norm(func, args[_GROUPS[func]], result[0]), *result[1:])
     if not _is_asked(func):
         return result
     leaves, nest = pytree.tree_flatten((list(args), dict(kwargs)))
@@ -89,7 +89,7 @@ def as_kernels_lie(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], re
 def _viewed(func: Any, args: Sequence[Any], result: Any) -> Any:
     if _is_symbolic(args[0]) or _is_symbolic(result):
         return result
-    with _disable_current_modes():
+    with disable_current_modes():
         lies = func(torch.empty_strided(args[0].shape, args[0].stride(), device="meta"), *args[1:]).stride()
     if lies == result.stride():
         return result
@@ -100,9 +100,28 @@ def _as_suggested(image: Tensor, result: Any) -> Any:
     """As an image of the layout that its input suggests."""
     if result is None or _is_symbolic(image) or _is_symbolic(result) or image.device.type != "cpu":
         return result
-    with _disable_current_modes():
+    with disable_current_modes():
         lies = torch.empty(result.shape, device="meta", memory_format=suggest_memory_format(image)).stride()
     return result if lies == result.stride() else result.new_empty_strided(result.shape, lies)
+
+
+def _as_group_norm(func: Any, image: Tensor, result: Any) -> Any:
+    """As an image of the layout that its input suggests; a gradient, from torch 2.14, has its very strides if dense."""
+    if result is None or func is not _GROUPS_BACKWARD or _is_symbolic(image) or not _keeps_strides():
+        return _as_suggested(image, result)
+    if not image.is_contiguous(memory_format=suggest_memory_format(image)):
+        return _as_suggested(image, result)
+    lies = image.stride()
+    return result if lies == result.stride() else result.new_empty_strided(result.shape, lies)
+
+
+@cache
+def _keeps_strides() -> bool:
+    """Whether the backward of group norm gives a sample of a larger batch the strides of that."""
+    with disable_current_modes(), torch.no_grad():
+        image, one = torch.zeros(1, 4, 2, 2)[:, :2], torch.ones(1, 1)
+        made = _GROUPS_BACKWARD(image, image, one, one, None, 1, 2, 4, 1, [True, False, False])
+    return bool(made[0].stride() == image.stride())
 
 
 def _is_symbolic(tensor: Tensor) -> bool:
@@ -112,7 +131,7 @@ def _is_symbolic(tensor: Tensor) -> bool:
 
 @cache
 def _is_asked(func: Any) -> bool:
-    schema = func._schema
+    schema = schema_of(func)
     pure = not schema.is_mutable and all(one.alias_info is None for one in (*schema.arguments, *schema.returns))
     asked = schema.name in _ASKED or torch.Tag.pointwise in func.tags
     return pure and asked and schema.name.startswith("aten::") and torch.Tag.nondeterministic_seeded not in func.tags
@@ -167,10 +186,10 @@ def _of_sizes(
             return None
         else:
             given.append((*small, form))
-            with _disable_current_modes():
+            with disable_current_modes():
                 leaves.append(_zeros(*small, form[2]))
     args, kwargs = pytree.tree_unflatten(leaves, nest)
-    with _disable_current_modes(), torch.no_grad():
+    with disable_current_modes(), torch.no_grad():
         try:
             made = func(*args, **kwargs)
         except Exception:  # what it is told does not go with these sizes

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..private import FakeTensor, OpOverload, disable_current_modes, pytree
 from .effects import flat_tensors, generator
 from .fake import tensors_in
 from .geometry import address, geometry
@@ -103,7 +101,7 @@ class Meaning:
         for tensor in given:
             needs |= self._meant(tensor).needs
         drawn = None
-        if isinstance(function, torch._ops.OpOverload):
+        if isinstance(function, OpOverload):
             drawn = generator(function, call[0], call[1], [*given, *flat_tensors(result)])
         if drawn is not None:
             needs |= _CHANCE
@@ -137,7 +135,7 @@ class Meaning:
             if isinstance(tensor, FakeTensor):
                 self._of[storage] = Meant(self._number(("unseen", len(self._kept))), _BEFORE)
                 return self._of[storage]
-            with _disable_current_modes():  # data that the network has made itself
+            with disable_current_modes():  # data that the network has made itself
                 data = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).tolist()
             self._of[storage] = Meant(self._number(("data", tensor.dtype, tuple(data))), 0)
         return self._of[storage]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, fx
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from ...importers.notes import say
-from ..private import silenced
+from ..installed import silenced
+from ..private import pytree
 from .double import Double, Exchanging
 from .failing import place_of, ways_out
 from .fake import Fakes, depends_on_data, describe, explain, map_tensors, tensors_in

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..private import REGISTERS
 from .double import Double
 from .failing import finding_line
 from .geometry import address, geometry
@@ -22,7 +23,6 @@ from .meaning import Meaning
 from .reached import CONTAINERS, attributes_of, held_by, is_atom
 
 Path = tuple[Hashable, ...]
-_REGISTERS = ("_parameters", "_buffers", "_modules")
 _GONE = object()
 
 
@@ -183,5 +183,5 @@ def line_of(double: Double, path: Path, run: Callable[[], object]) -> str:
 
 def named(path: Path) -> str:
     """How a path is written: `layers.0.cache[2]`."""
-    words = [key for key in path if key not in _REGISTERS]
+    words = [key for key in path if key not in REGISTERS]
     return ".".join(str(key[1]) if isinstance(key, tuple) else str(key) for key in words)

@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 
 from ...errors import SourceError
 from ...text import nearest
+from ..private import STEP_HOOKS
 
 _OF_AN_INSTANCE = ("step", "zero_grad")  # what schedulers and others put in place of methods
-_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
 def optimizer_of(given: Any, parameters: Sequence[Tensor]) -> Optimizer:
@@ -37,7 +37,7 @@ def alike(optimizer: Optimizer, groups: list[dict[str, Any]], state: Any) -> Opt
     """An optimizer of the same kind, with other groups of parameters and other states, and no hooks."""
     other = object.__new__(type(optimizer))
     vars(other).update(vars(optimizer), param_groups=groups, state=state)
-    vars(other).update((name, OrderedDict()) for name in _HOOKS)
+    vars(other).update((name, OrderedDict()) for name in STEP_HOOKS)
     for name in _OF_AN_INSTANCE:
         vars(other).pop(name, None)
     return other
@@ -56,7 +56,7 @@ def needs_closure(optimizer: Optimizer) -> bool:
 
 def has_step_hooks(optimizer: Optimizer) -> bool:
     """Whether others run before or after its step."""
-    return any(vars(optimizer).get(name) for name in _HOOKS)
+    return any(vars(optimizer).get(name) for name in STEP_HOOKS)
 
 
 def refused(optimizer: Optimizer, why: str) -> SourceError:

@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
+from ..private import OperatorBase, OpOverloadPacket
 from .fake import PLAIN, SYMBOLIC
 
 CONTAINERS = (dict, OrderedDict, defaultdict, list, set, deque)  # that are copied as they are met
 _ATOMS = (
     *(*PLAIN, *SYMBOLIC, type, types.BuiltinFunctionType, types.ModuleType, logging.Logger, np.ndarray),
     *(torch.dtype, torch.device, torch.memory_format, torch.layout, torch.Generator, torch.Size),
-    *(fx.Graph, fx.Node, torch.jit.ScriptModule, torch.jit.ScriptFunction, torch._ops.OpOverloadPacket),
-    *(torch._ops.OperatorBase, torch.UntypedStorage, torch.autograd.graph.Node),
+    *(fx.Graph, fx.Node, torch.jit.ScriptModule, torch.jit.ScriptFunction, OpOverloadPacket),
+    *(OperatorBase, torch.UntypedStorage, torch.autograd.graph.Node),
 )
 
 

@@ -27,6 +27,7 @@ from typing import Any
 from torch import Tensor
 
 from ...inplace_ops import reusable
+from ..private import schema_of, storage_key
 from .entries import Link, Op, OpLoop, Storage, Value, op_entry, optional_entries, tensor_entry
 from .geometry import dense_address, distinct, geometry, span, without
 from .listening import Call, Listener
@@ -159,7 +160,7 @@ class GraphRecorder:
 
     def may_renew(self, function: Any, args: Sequence[Any]) -> bool:
         """Whether bytes that a call writes to may count as new ones: an op has made all of them, and nothing else."""
-        if not self._renewing or not function._schema.is_mutable or not args or not isinstance(args[0], Tensor):
+        if not self._renewing or not schema_of(function).is_mutable or not args or not isinstance(args[0], Tensor):
             return False
         storage = self._storages.get(dense_address(args[0], "a tensor"))
         return storage is not None and storage.root.kind == "intermediate"
@@ -273,7 +274,7 @@ class GraphRecorder:
     def _root(self, tensor: Tensor, name: str, kind: str) -> Value:
         handle = tensor.untyped_storage()
         root = self._value(name, kind, int(handle.nbytes()), tensor)
-        self._storages[handle._cdata] = Storage(handle, root, {geometry(tensor): root})
+        self._storages[storage_key(handle)] = Storage(handle, root, {geometry(tensor): root})
         return root
 
     def _newest(self, tensor: Tensor) -> Value:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _NormBase
 
+from ..private import NormBase, base_of, schema_of, version_of
 from .effects import flat_tensors, mutated
 from .failing import line_of_user
 
@@ -95,7 +95,7 @@ class Rewriting:
         """Note an op, and the tensors that it is given."""
         for tensor in flat_tensors([args, kwargs]):
             self._reads[self._number(tensor)].append(self.keep(op, tensor))
-        if getattr(getattr(func, "_schema", None), "is_mutable", False):
+        if getattr(schema_of(func), "is_mutable", False):
             for tensor in mutated(func, args, kwargs):
                 storage = self._number(tensor)
                 if storage not in self._passed:
@@ -111,8 +111,8 @@ class Rewriting:
         kept = self.keep(op, tensor)
         root = base_of(tensor)
         before = self._packed.get(id(root))
-        if before is None or before.tensor() is not root or before.version != root._version:
-            self._packed[id(root)] = _Packed(weakref.ref(root), root._version, op)
+        if before is None or before.tensor() is not root or before.version != version_of(root):
+            self._packed[id(root)] = _Packed(weakref.ref(root), version_of(root), op)
         elif (written := self._between(kept._replace(op=before.op), op)) is not None:
             self._kept_anew.append((kept, written))
         return kept
@@ -168,13 +168,8 @@ def _kept_by(call: Call, written: Iterable[tuple[Kept, Write]]) -> Write | None:
 def statistics_of_norms(module: torch.nn.Module, weights: Mapping[str, Tensor]) -> Iterator[Tensor]:
     """Running statistics among the weights of a module: a forward that runs again changes copies."""
     for name, part in module.named_modules():
-        if isinstance(part, _NormBase):
+        if isinstance(part, NormBase):
             yield from (weights[key] for key, _ in part.named_buffers(name, recurse=False))
-
-
-def base_of(tensor: Tensor) -> Tensor:
-    """What a tensor is a view of, with the versions that it has; or itself."""
-    return tensor._base if tensor._is_view() else tensor  # type: ignore[return-value]
 
 
 def _bytes(tensor: Tensor) -> _Bytes:

@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from ...errors import SourceError
+from ..private import torch_check
 from . import kernels
 from .double import Double
 from .fake import Fakes, depends_on_data, map_tensors, tensors_in
@@ -103,7 +104,7 @@ class _Asking(OpTrace):  # type: ignore[no-untyped-call]
 
     def _run(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if func is torch.ops.aten._assert_scalar.default and isinstance(args[0], torch.SymBool):
-            torch._check(args[0])  # type: ignore[no-untyped-call]
+            torch_check(args[0])
             return None
         return self._sizes.asks(func, kernels.run(func, args, kwargs))
 

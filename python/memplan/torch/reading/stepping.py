@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...errors import SourceError
+from ..private import TorchDispatchMode, pytree
 from .effects import LIFTS, ONES, ZEROS
 from .geometry import address
 from .late_numbers import LateNumber, is_lost, restored, value_of

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
 from ...importers.notes import say
 from ...importers.unbound import Dimension, no_sizes
+from ..private import OpOverload, pytree, traced_sizes
 from .failing import OTHERS, place_of_node
 
 _LARGE = 1 << 62  # no bound of anybody
@@ -137,7 +137,7 @@ class Symbols:
         return value
 
     def _dimension(self, symbol: Any) -> Dimension:
-        label, example = self._labels[symbol], getattr(self._shape_env, "backed_var_to_val", {}).get(symbol)
+        label, example = self._labels[symbol], traced_sizes(self._shape_env).get(symbol)
         names = (str(symbol),) if label is None else (label, str(symbol))
         span = _span(self._ranges.get(symbol))
         return Dimension(names, self._where[symbol], span, None if example is None else int(example))
@@ -203,7 +203,7 @@ def _places_in(graph: fx.Graph) -> dict[Any, fx.Node]:
     """The symbols that depend on data and say where views lie, with the first node that has such a view."""
     found: dict[Any, fx.Node] = {}
     for node in graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverload) and node.target.is_view:
+        if isinstance(node.target, OpOverload) and node.target.is_view:
             for number in (given.meta.get("val") for given in node.all_input_nodes):
                 if isinstance(number, torch.SymInt):
                     found.update({symbol: node for symbol in free_unbacked_symbols(number) if symbol not in found})

@@ -9,13 +9,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import _current_autograd_node
-from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ...errors import SourceError
+from ..private import (
+    HigherOrderOperator,
+    TorchDispatchMode,
+    current_autograd_node,
+    get_sequence_nr,
+    schema_of,
+    sequence_of,
+)
 from . import kernels
 from .costs import flops_of
 from .effects import LIFTS, flat_tensors, generator, mutated
@@ -69,7 +74,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if isinstance(func, torch._ops.HigherOrderOperator):
+        if isinstance(func, HigherOrderOperator):
             problem = f"the higher-order operator {func} cannot be imported from a module"
             advice = "import what torch.export.export makes of it"
             raise SourceError(f"op '{self._name(str(func))}': {problem}; {advice}")
@@ -169,7 +174,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _short_name(func: Any) -> str:
-    return str(func._schema.name).rpartition("::")[2]
+    return str(schema_of(func).name).rpartition("::")[2]
 
 
 class ModulePaths:
@@ -187,11 +192,11 @@ class ModulePaths:
 
     def name(self, op: str) -> str:
         """The full name of an op that runs now."""
-        node = _current_autograd_node()
+        node = current_autograd_node()
         if node is not None:
-            return _joined("backward", self._path_of_node.get(node._sequence_nr(), ""), op)
+            return _joined("backward", self._path_of_node.get(sequence_of(node), ""), op)
         path = self._stack[-1] if self._stack else ""
-        self._path_of_node.setdefault(_get_sequence_nr() - 1, path)
+        self._path_of_node.setdefault(get_sequence_nr() - 1, path)
         return _joined(path, op)
 
     @contextmanager

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from ...errors import SourceError
+from ..private import HigherOrderOperator, OpOverload, dispatch_has_kernel, schema_of
 
 
 class Untrusted(SourceError):
@@ -104,20 +105,20 @@ def _is_operator(target: str) -> bool:
     if parts[:2] != ["torch", "ops"] or not all(map(str.isidentifier, parts)):
         return False
     if len(parts) == 4 and parts[2] == "higher_order":
-        return isinstance(getattr(torch.ops.higher_order, parts[3], None), torch._ops.HigherOrderOperator)
+        return isinstance(getattr(torch.ops.higher_order, parts[3], None), HigherOrderOperator)
     if len(parts) != 5:
         return False
     packet = getattr(getattr(torch.ops, parts[2]), parts[3], None)
     operator = getattr(packet, parts[4], None)
-    if not isinstance(operator, torch._ops.OpOverload):
+    if not isinstance(operator, OpOverload):
         # An operator that is not loaded: torch says how to get it.
         return packet is None
-    files = any(argument.name == "filename" for argument in operator._schema.arguments)
-    return not files and parts[2] != "debugprims" and torch._C._dispatch_has_kernel(_qualified(operator))
+    files = any(argument.name == "filename" for argument in schema_of(operator).arguments)
+    return not files and parts[2] != "debugprims" and dispatch_has_kernel(_qualified(operator))
 
 
 def _qualified(operator: Any) -> str:
-    schema = operator._schema
+    schema = schema_of(operator)
     return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
 
 

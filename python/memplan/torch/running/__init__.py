@@ -8,7 +8,7 @@ from typing import Any
 from ...importers.graph_dict import graph_of
 from ...options.source import Source
 from ...running.program import Program
-from ..private import names_of_torch, require_torch
+from ..installed import names_of_torch, require_torch
 from ..reading import import_pt2, import_torch
 
 _WHAT = "running a plan of torch"

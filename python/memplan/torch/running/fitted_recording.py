@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ... import _core
 from ...kinds import FETCH, MOVE_OUT, MOVES
+from ..private import pytree, schema_of
 from .recording import CallRecord, Recording, StorageRecord, View
 
 _AVERAGES = ("momentum", "exponential_average_factor")  # how far batch norm moves its statistics
@@ -153,7 +153,7 @@ class _Copying:
 def _without_averages(call: CallRecord, copy: CallRecord) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a copy: batch norm leaves its statistics as they are, as the first call has moved them."""
     args, kwargs = list(copy.args), dict(copy.kwargs)
-    schema = getattr(call.function, "_schema", None)
+    schema = schema_of(call.function)
     if call.writes and any(call.fresh) and schema is not None:
         for place, argument in enumerate(schema.arguments):
             if argument.name in _AVERAGES and place < len(args):

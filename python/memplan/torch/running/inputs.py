@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...errors import SourceError
+from ..private import FakeTensor
 from ..reading.fake import describe, require_dense, tensors_in
 from .recording import View
 

@@ -16,6 +16,14 @@ import torch
 from torch import Tensor
 
 from ...errors import UnsupportedError
+from ..private import (
+    OpOverload,
+    dispatch_has_computed_kernel_for,
+    dispatch_has_kernel_for,
+    overload_name_of,
+    pytree,
+    schema_of,
+)
 from ..reading.effects import LIFTS, ONES, ZEROS, flat_tensors
 from ..reading.fake import tensors_in
 from ..reading.late_numbers import late_numbers, value_of
@@ -80,14 +88,14 @@ def instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> In
         return None  # views of what is there
     func = call.function
     made = _instruction(call, memory, numbers)
-    is_aten = isinstance(func, torch._ops.OpOverload) and func.namespace == "aten"
+    is_aten = isinstance(func, OpOverload) and func.namespace == "aten"
     return made if made is None or is_aten or isinstance(func, Composed) else made._replace(results=(), keeps=True)
 
 
 def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
     func = call.function
     device = memory.arena.device.type
-    if isinstance(func, (torch._ops.OpOverload, Composed)) and not (_is_composite(func, device) or _has_numbers(call)):
+    if isinstance(func, (OpOverload, Composed)) and not (_is_composite(func, device) or _has_numbers(call)):
         if isinstance(func, Composed):
             return _composed(call, func, memory, numbers)
         return _operator(call, func, memory, numbers)
@@ -96,9 +104,7 @@ def _instruction(call: CallRecord, memory: Memory, numbers: dict[int, Any]) -> I
     return Instruction(_composite(call, memory, numbers), any(call.fresh), results)
 
 
-def _operator(
-    call: CallRecord, func: torch._ops.OpOverload, memory: Memory, numbers: dict[int, Any]
-) -> Instruction | None:
+def _operator(call: CallRecord, func: OpOverload, memory: Memory, numbers: dict[int, Any]) -> Instruction | None:
     if torch.Tag.inplace_view in func.tags or func in _UNINITIALIZED:
         return None
     args, kwargs = with_tensors((call.args, dict(call.kwargs)), memory.tensor)
@@ -126,8 +132,8 @@ def _operator(
     if func in _WRITERS and straight:
         return Instruction(_calling(_WRITERS[func], args, {**kwargs, "out": outputs[0]}, numbers))
     if out is not None and straight:
-        taken = {argument.name for argument in out._schema.arguments}
-        names = [argument.name for argument in out._schema.arguments if argument.is_out]
+        taken = {argument.name for argument in schema_of(out).arguments}
+        names = [argument.name for argument in schema_of(out).arguments if argument.is_out]
         if len(names) == len(outputs):
             given = {name: value for name, value in kwargs.items() if name in taken}
             given.update(zip(names, outputs, strict=True))
@@ -161,7 +167,7 @@ def _calling(
     return lambda: function(*map(now, args), **{name: now(value) for name, value in kwargs.items()})
 
 
-def _join(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> Instruction:
+def _join(call: CallRecord, func: OpOverload, memory: Memory) -> Instruction:
     """A concatenation part by part, without those that lie where they belong."""
     whole = memory.tensor(call.outputs[0])
     axis = int(call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", 0)) % max(1, whole.dim())
@@ -313,7 +319,7 @@ def _made(result: Any, count: int, tensors: Callable[[Any], Any]) -> Sequence[Te
 
 
 def _has_numbers(call: CallRecord) -> bool:
-    leaves = torch.utils._pytree.tree_leaves((call.args, dict(call.kwargs)))
+    leaves = pytree.tree_leaves((call.args, dict(call.kwargs)))
     return call.number is not None or any(isinstance(leaf, Number) for leaf in leaves)
 
 
@@ -332,7 +338,7 @@ def _same_bytes(memory: Memory, view: View, output: View) -> bool:
     return same and not (view.conj or view.neg) and lie_alike(memory.tensor(view), memory.tensor(output))
 
 
-def _over_itself(call: CallRecord, func: torch._ops.OpOverload, memory: Memory) -> bool:
+def _over_itself(call: CallRecord, func: OpOverload, memory: Memory) -> bool:
     """Whether each element of the only output is computed from elements in the same bytes, as far as they meet."""
     if torch.Tag.pointwise not in func.tags or len(call.outputs) != 1:
         return False
@@ -352,53 +358,50 @@ def _is_over_its_first(call: CallRecord, memory: Memory) -> bool:
 
 
 @cache
-def _inplace_overload(func: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+def _inplace_overload(func: OpOverload) -> OpOverload | None:
     """The overload that writes over the first argument of an operator, as masked_fill_ does; None if there is none."""
-    packet = getattr(_aten, f"{func._schema.name.split('::')[1]}_", None)
-    other = getattr(packet, func._overloadname, None)
+    packet = getattr(_aten, f"{schema_of(func).name.split('::')[1]}_", None)
+    other = getattr(packet, overload_name_of(func), None)
     if other is None or torch.Tag.generated in other.tags:
         return None
-    names = [(argument.name, str(argument.type)) for argument in func._schema.arguments]
-    taken = [(argument.name, str(argument.type)) for argument in other._schema.arguments]
-    written = [argument.name for argument in other._schema.arguments if argument.is_write]
+    names = [(argument.name, str(argument.type)) for argument in schema_of(func).arguments]
+    taken = [(argument.name, str(argument.type)) for argument in schema_of(other).arguments]
+    written = [argument.name for argument in schema_of(other).arguments if argument.is_write]
     return other if taken == names and written == [names[0][0]] else None
 
 
 @cache
-def out_overload(func: torch._ops.OpOverload, device: str) -> torch._ops.OpOverload | None:
+def out_overload(func: OpOverload, device: str) -> OpOverload | None:
     """The overload of an operator that writes into what it is given; None if it has none of its own.
 
     Overloads that torch generates compute elsewhere and copy: they are none. Nor are those that write beyond it.
     """
     if func in _RESIZES:
         return None
-    arguments = _without_factory([(a.name, str(a.type)) for a in func._schema.arguments])
+    arguments = _without_factory([(a.name, str(a.type)) for a in schema_of(func).arguments])
     packet = func.overloadpacket
     for name in packet.overloads():
         other = getattr(packet, name)
-        if torch.Tag.generated in other.tags or not any(a.is_out for a in other._schema.arguments):
+        if torch.Tag.generated in other.tags or not any(a.is_out for a in schema_of(other).arguments):
             continue
-        taken = [(a.name, str(a.type)) for a in other._schema.arguments if not a.is_out]
-        if taken == arguments and torch._C._dispatch_has_computed_kernel_for_dispatch_key(_name(other), device.upper()):
+        taken = [(a.name, str(a.type)) for a in schema_of(other).arguments if not a.is_out]
+        if taken == arguments and dispatch_has_computed_kernel_for(_name(other), device.upper()):
             return other  # type: ignore[no-any-return]
     return None
 
 
-def _is_composite(func: torch._ops.OpOverload | Composed, device: str) -> bool:
+def _is_composite(func: OpOverload | Composed, device: str) -> bool:
     """Whether an operator, or one that a piece calls, is made of others.
 
     Its overload may be made of different ones, with other last bits.
     """
     if isinstance(func, Composed):
         return any(_is_composite(operator, device) for operator in func.operators())
-    made, own = (
-        torch._C._dispatch_has_kernel_for_dispatch_key(_name(func), key)
-        for key in ("CompositeImplicitAutograd", device.upper())
-    )
+    made, own = (dispatch_has_kernel_for(_name(func), key) for key in ("CompositeImplicitAutograd", device.upper()))
     return bool(made and not own)
 
 
-def _name(func: torch._ops.OpOverload) -> str:
+def _name(func: OpOverload) -> str:
     return str(func.name())  # type: ignore[no-untyped-call]
 
 

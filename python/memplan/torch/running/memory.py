@@ -13,6 +13,7 @@ from torch import Tensor
 from ... import _core
 from ...errors import InvalidPlanError, UnsupportedError
 from ...plans.usage import free_ranges
+from ..private import set_conj, set_neg
 from .pages import LEAST, mapped, page_down, page_up, taken
 from .recording import Recording, StorageRecord, View
 
@@ -204,14 +205,14 @@ class Memory:
         handle, base = self._storage[view.storage], self._base[view.storage]
         if handle is None:
             return
-        torch._C._set_conj(tensor, False)
-        torch._C._set_neg(tensor, False)
+        set_conj(tensor, False)
+        set_neg(tensor, False)
         offset = view.offset + base // view.dtype.itemsize if view.end > view.begin else 0
         tensor.set_(handle, offset, view.sizes, view.strides)
         if view.conj:
-            torch._C._set_conj(tensor, True)
+            set_conj(tensor, True)
         if view.neg:
-            torch._C._set_neg(tensor, True)
+            set_neg(tensor, True)
 
     def _index(self, record: StorageRecord) -> int | None:
         return self._graph.index(record.root) if record.root else None

@@ -8,13 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..private import buffers_of, modules_of, parameters_of, uncompiled
+
 
 def weights_held(source: Any) -> Callable[[], Mapping[str, Any]]:
     """What gives the weights of a source by name; those of a file are known to whoever has read it."""
     if isinstance(source, torch.export.ExportedProgram):
         return lambda: {**source.constants, **source.state_dict}
     if isinstance(source, torch.nn.Module):
-        return _Weights(getattr(source, "_orig_mod", source))  # what torch.compile was given
+        return _Weights(uncompiled(source))  # what torch.compile was given
     return dict
 
 
@@ -32,11 +34,11 @@ class _Weights:
 
     def _find(self) -> None:
         parts = list(self._module.named_modules(remove_duplicate=False))
-        self._parts = [(part._modules, dict(part._modules)) for _, part in parts]
+        self._parts = [(modules_of(part), dict(modules_of(part))) for _, part in parts]
         self._places = [
             (f"{path}.{key}" if path else key, held, key)
             for path, part in parts
-            for held in (part._parameters, part._buffers)
+            for held in (parameters_of(part), buffers_of(part))
             for key in held
         ]
 
@@ -45,7 +47,7 @@ class Modes:
     """What decides on the ops of a network besides its arguments: which parts train, autocast, the default dtype."""
 
     def __init__(self, source: Any) -> None:
-        module = getattr(source, "_orig_mod", source)
+        module = uncompiled(source)
         self._parts = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
         self._training = [part.training for _, part in self._parts]
         self._around = _around()

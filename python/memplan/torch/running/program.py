@@ -22,7 +22,8 @@ from ...options.source import Source
 from ...running.matching import require_no_moves, require_same, whole_graph
 from ...running.poison import GARBAGE, deaths
 from ...running.program import Run
-from ..private import names_of_torch
+from ..installed import names_of_torch
+from ..private import STEPPED, neg_view
 from .fitted_recording import with_copies
 from .inputs import plain_values
 from .kernels import Instruction, instruction
@@ -222,7 +223,7 @@ class BoundProgram:
                 for target, value in self._recording.updates:
                     self._sources.update(target, memory.tensor(value))
                 if self._program.optimizer is not None:
-                    vars(self._program.optimizer)["_opt_called"] = True  # schedulers ask for it
+                    vars(self._program.optimizer)[STEPPED] = True  # schedulers ask for it
                 return self._result(views)
             finally:
                 self._let_go()
@@ -313,7 +314,7 @@ def _shown(bytes: Tensor, view: View, device: torch.device) -> Tensor:
     """A tensor of bytes that were copied out of the arena."""
     tensor = torch.empty(0, dtype=view.dtype)
     tensor.set_(bytes.untyped_storage(), view.offset, view.sizes, view.strides)
-    tensor = torch._neg_view(tensor) if view.neg else tensor
+    tensor = neg_view(tensor) if view.neg else tensor
     return (tensor.conj() if view.conj else tensor).to(device, copy=True)
 
 

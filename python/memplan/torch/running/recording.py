@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..private import FakeTensor, disable_current_modes, pytree, storage_key
 from ..reading.fake import map_tensors, tensors_in
 from ..reading.late_numbers import LateNumber, restored, value_of
 from ..reading.listening import Call, Stepped
@@ -133,7 +131,7 @@ class Recording:
         place = unread(function, args)
         inputs = tuple(view for view in given if place is None or view != args[place])
         if renewed:
-            index = self._storage_at.pop(int(result.untyped_storage()._cdata))
+            index = self._storage_at.pop(int(storage_key(result.untyped_storage())))
             self.storages[index].root = renewed
         outputs = tuple(self._view(tensor) for _, tensor in tensors_in(result))
         fresh = tuple(view.storage >= known for view in outputs)
@@ -158,7 +156,7 @@ class Recording:
 
     def returned(self, result: Any, updates: Sequence[tuple[Tensor, Tensor]]) -> None:
         def stand_in(tensor: Tensor, path: str) -> Tensor:
-            with _disable_current_modes():
+            with disable_current_modes():
                 placeholder = torch.empty(0)
             self._result_of[id(placeholder)] = self._view(tensor)
             return placeholder
@@ -207,7 +205,7 @@ class Recording:
             return self._view(value)
         if not isinstance(value, Tensor):
             return restored(value)
-        with _disable_current_modes():
+        with disable_current_modes():
             return value.detach().clone()  # data that the network made itself
 
     def _view(self, tensor: Tensor) -> View:
@@ -222,7 +220,7 @@ class Recording:
         return self._views[view]
 
     def _storage(self, tensor: Tensor) -> int:
-        address = int(tensor.untyped_storage()._cdata)
+        address = int(storage_key(tensor.untyped_storage()))
         if address not in self._storage_at:
             self._storage_at[address] = len(self.storages)
             self.storages.append(StorageRecord(tensor.device))

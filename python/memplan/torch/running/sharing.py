@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ...errors import SourceError
+from ..private import OpOverload, pytree, schema_of
 from ..reading.relations import extent
 from .recording import CallRecord, Recording, SourceRecord, View
 
@@ -139,9 +138,9 @@ class Sharing:
 def _seen_from_a_fixed_element(call: CallRecord) -> Sequence[View]:
     """Tensors whose storage a call looks at from a fixed element on, wherever they begin."""
     function: Any = call.function
-    if not isinstance(function, torch._ops.OpOverload) or function._schema.name.split("::")[1] not in _PLACED:
+    if not isinstance(function, OpOverload) or schema_of(function).name.split("::")[1] not in _PLACED:
         return ()
-    place = [argument.name for argument in function._schema.arguments].index("storage_offset")
+    place = [argument.name for argument in schema_of(function).arguments].index("storage_offset")
     offset = call.args[place] if len(call.args) > place else call.kwargs.get("storage_offset")
     return () if offset is None else [leaf for leaf in pytree.tree_leaves(call.args[0]) if isinstance(leaf, View)]
 

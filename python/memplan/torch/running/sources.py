@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...errors import SourceError
+from ..private import storage_key
 from .inputs import (
     plain_values,
     require_fits,
@@ -144,7 +145,7 @@ class Sources:
     def _outside(self, storage: int, tensor: Tensor) -> Tensor:
         """An input, as a copy if it is of the arena, which the run writes to, and does not lie in its place already."""
         memory = self._memory
-        if tensor.untyped_storage()._cdata != memory.arena.untyped_storage()._cdata:
+        if storage_key(tensor.untyped_storage()) != storage_key(memory.arena.untyped_storage()):
             return tensor
         stays = self._recording.storages[storage].root in self._stays
         if stays and any(tensor.data_ptr() == memory.tensor(r.view).data_ptr() for r in self._owners[storage]):

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ...errors import UnsupportedError
+from ..private import DisableTorchFunctionSubclass, disable_current_modes, make_wrapper_subclass, pytree, version_of
 from ..reading.effects import flat_tensors
 from .rows import Noted
 from .wrapping import Wrapped, replaced_forward
@@ -98,7 +97,7 @@ class Logits(Tensor):
     def of(cls, head: _Head, hidden: Tensor) -> Logits:
         """What a head returns."""
         weights = [tensor for tensor in (head.module.weight, head.module.bias) if isinstance(tensor, Tensor)]
-        read = [(tensor, tensor._version) for tensor in (hidden, *weights) if not tensor.is_inference()]
+        read = [(tensor, version_of(tensor)) for tensor in (hidden, *weights) if not tensor.is_inference()]
         return cls._made(_Origin(head, torch.is_grad_enabled(), read), hidden, hidden.dtype)
 
     @classmethod
@@ -116,9 +115,7 @@ class Logits(Tensor):
         if behind:
             shape = (shape[0], shape[2], shape[1])
         trained = origin.grad and (hidden.requires_grad or any(p.requires_grad for p in module.parameters()))
-        made: Logits = torch.Tensor._make_wrapper_subclass(
-            cls, shape, dtype=dtype, device=hidden.device, requires_grad=trained
-        )
+        made: Logits = make_wrapper_subclass(cls, shape, dtype=dtype, device=hidden.device, requires_grad=trained)
         made._origin, made._hidden, made._casts, made._behind = origin, hidden, casts, behind
         made._whole, made._as_of = None, as_of
         return made
@@ -129,7 +126,7 @@ class Logits(Tensor):
     ) -> Any:
         kwargs = kwargs or {}
         if func in _OF_ALL:
-            with torch._C.DisableTorchFunctionSubclass():
+            with DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         if args and isinstance(args[0], Logits) and not args[0].is_whole():
             made = args[0]._followed(func, args[1:], kwargs)
@@ -163,7 +160,7 @@ class Logits(Tensor):
         """UnsupportedError: what they are made of is not as it was when the head was called."""
         head = self._origin.head
         for tensor, version in self._origin.read:
-            if tensor._version != version:
+            if version_of(tensor) != version:
                 what = f"the logits of module '{head.name}' are read after {head.named(tensor)} was written to"
                 raise UnsupportedError(f"memplan.torch.fit(): {what}: read them before, or leave 'split' out of allow")
 
@@ -173,7 +170,7 @@ class Logits(Tensor):
             return self._loss(*args, **kwargs)
         if self._behind or func not in _FOLLOWED or any(isinstance(leaf, Logits) for leaf in flat_tensors(args)):
             return None
-        with _disable_current_modes():
+        with disable_current_modes():
             like = torch.empty(self._size(), dtype=self.dtype, device="meta")
             try:
                 shows = func(like, *args, **kwargs)
@@ -211,7 +208,7 @@ class Logits(Tensor):
         return self._hidden.reshape(*shows.shape[:-1], self._hidden.shape[-1])
 
     def _size(self) -> torch.Size:
-        with torch._C.DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass():
             return self.size()
 
     def _loss(

@@ -12,6 +12,7 @@ from torch import Tensor
 from ... import _core
 from ...explaining.held import Held
 from ..estimating import step_load
+from ..private import has_storage, storage_key
 from ..reading.dry_run import BACKWARD, FORWARD, DryRun
 
 WEIGHTS, STATES, INPUTS, OTHERS = "weights", "states of the optimizer", "inputs", "other tensors"
@@ -87,7 +88,8 @@ def around() -> list[tuple[str, int, str]]:
         for key, value in state.items()
         if isinstance(value, Tensor)
     ]
-    seen = {t.grad.untyped_storage()._cdata for t in tensors if t.is_leaf and t.grad is not None and _is_here(t.grad)}
+    gradients = [t.grad for t in tensors if t.is_leaf and t.grad is not None]
+    seen = {storage_key(grad.untyped_storage()) for grad in gradients if _is_here(grad)}
     others = [(f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}", t) for t in tensors]
     found, times = [], Counter[str]()
     for kind, named in ((WEIGHTS, weights), (STATES, states), (OTHERS, others)):
@@ -95,9 +97,9 @@ def around() -> list[tuple[str, int, str]]:
             if not _is_here(tensor):
                 continue
             storage = tensor.untyped_storage()
-            if storage._cdata in seen or storage.nbytes() == 0:
+            if storage_key(storage) in seen or storage.nbytes() == 0:
                 continue
-            seen.add(storage._cdata)
+            seen.add(storage_key(storage))
             times[name] += 1
             found.append((f"{name} ({times[name]})" if times[name] > 1 else name, storage.nbytes(), kind))
     return found
@@ -105,4 +107,4 @@ def around() -> list[tuple[str, int, str]]:
 
 def _is_here(tensor: Tensor) -> bool:
     """Whether it has bytes on the CPU: sparse tensors, and those of torch.func, have others do so."""
-    return tensor.device.type == "cpu" and torch._C._has_storage(tensor) and type(tensor).__name__ != "FakeTensor"
+    return tensor.device.type == "cpu" and has_storage(tensor) and type(tensor).__name__ != "FakeTensor"

@@ -21,12 +21,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from ...errors import UnsupportedError
+from ..private import FakeTensor, base_of, version_of
 from ..reading.geometry import span
-from ..reading.rewriting import base_of
 from .choosing import Way
 from .wrapping import Wrapped, replaced_forward
 
@@ -70,14 +69,14 @@ class _Outside(Wrapped):
                 or tensor.untyped_storage().nbytes() < _LEAST
             ):
                 # What autograd keeps must not keep what has made it.
-                return tensor if leaf else tensor.detach(), tensor._version
+                return tensor if leaf else tensor.detach(), version_of(tensor)
             return _Handle(tensor, self._store.out(tensor))
 
         def unpack(packed: tuple[Tensor, int] | _Handle) -> Tensor:
             if isinstance(packed, _Handle):
                 return packed.tensor()
             tensor, version = packed
-            if tensor._version != version:  # autograd does not look where there are hooks
+            if version_of(tensor) != version:  # autograd does not look where there are hooks
                 what = f"module '{self.name}' has kept {self.named(tensor)}, which was written to since its forward"
                 raise UnsupportedError(f"memplan.torch.offload(): {what}; write to it after the backward pass")
             return tensor
@@ -106,7 +105,7 @@ class _Bytes:
     """Bytes [begin, end) of the storage of a tensor, elsewhere. While someone reads them, they are back once."""
 
     def __init__(self, root: Tensor, begin: int, end: int, fetch: Callable[[], Tensor]) -> None:
-        self._of, self._version = (weakref.ref(root), weakref.ref(root.untyped_storage())), root._version
+        self._of, self._version = (weakref.ref(root), weakref.ref(root.untyped_storage())), version_of(root)
         self.begin, self.end = begin, end
         self._fetch = fetch
         self._here: weakref.ref[Any] | None = None
@@ -115,7 +114,7 @@ class _Bytes:
     def are(self, root: Tensor, begin: int, end: int) -> bool:
         """Whether they hold these bytes of a tensor, which nobody has written to since."""
         tensor, storage = self._of
-        same = tensor() is root and storage() is root.untyped_storage() and self._version == root._version
+        same = tensor() is root and storage() is root.untyped_storage() and self._version == version_of(root)
         return same and self.begin <= begin and end <= self.end
 
     def back(self) -> Any:

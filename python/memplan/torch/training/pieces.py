@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim import Optimizer
 
+from ..private import FakeTensor
 from ..reading.optimizers import alike, step_of
 
 _ELEMENTWISE = frozenset(

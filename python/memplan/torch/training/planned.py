@@ -243,9 +243,10 @@ def _anonymous_memory() -> int:
 
 def _shapes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Shapes:
     from torch import Tensor
-    from torch.utils._pytree import tree_leaves
 
-    return tuple((tuple(x.shape), x.dtype) for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor))
+    from ..private import pytree
+
+    return tuple((tuple(x.shape), x.dtype) for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, Tensor))
 
 
 @overload

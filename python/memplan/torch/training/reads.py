@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ...errors import UnsupportedError
+from ..private import storage_key, version_of
 
 _SHOW_THE_SAME = {"data", "T", "H", "mT", "mH", "real", "imag"}  # attributes of a tensor that show its bytes
 
@@ -74,13 +75,13 @@ class Reads(TorchFunctionMode):
         if storage in self._inside or id(tensor) in self._read or tensor.is_inference():
             return
         self._outside.add(storage)
-        self._read[id(tensor)] = _Read(ref(tensor), tensor._version, storage)
+        self._read[id(tensor)] = _Read(ref(tensor), version_of(tensor), storage)
 
     def changed(self) -> Tensor | None:
         """A tensor that is not as it was when it was read; None for none."""
         for seen, version, storage in self._read.values():
             tensor = seen()
-            if tensor is not None and (tensor._version != version or _storage(tensor) != storage):
+            if tensor is not None and (version_of(tensor) != version or _storage(tensor) != storage):
                 return tensor
         return None
 
@@ -120,6 +121,6 @@ def is_read_again(tensor: Tensor) -> bool:
 def _storage(tensor: Tensor) -> int | None:
     """What tensors of the same bytes have in common; None for tensors without bytes of their own, as sparse ones."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return int(storage_key(tensor.untyped_storage()))
     except (NotImplementedError, RuntimeError):
         return None

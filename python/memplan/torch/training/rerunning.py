@@ -22,14 +22,14 @@ from weakref import ref
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import get_device_states, set_device_states
 
+from ..private import NormBase, buffers_of, is_begun, is_compiled, pytree, version_of
 from ..reading.module import Attributes
 from .reads import ChangedError, Reads
 from .wrapping import Wrapped
 
-_NORM = torch.nn.modules.batchnorm._NormBase  # whose statistics change, and do not change what it returns
+_NORM = NormBase  # whose statistics change, and do not change what it returns
 
 
 class _Slot:
@@ -73,7 +73,7 @@ class _Moment:
         kinds = {tensor.device.type for tensor in tensors} - {"cpu", "meta"}
         self._kind = kinds.pop() if kinds else "cuda"
         self._random = torch.get_rng_state()
-        begun = getattr(getattr(torch, self._kind, None), "_initialized", False)
+        begun = is_begun(self._kind)
         self._devices, self._states = get_device_states(*tensors) if begun else ([], [])
         self._autocast = [
             (kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in ("cpu", self._kind)
@@ -103,8 +103,8 @@ class _Moment:
             stack.callback(now.restore)
             self._attributes.restore()
             for part in _statistics(self._module):
-                copies = {name: b.clone() for name, b in part._buffers.items() if b is not None}
-                part._buffers.update(copies)
+                copies = {name: b.clone() for name, b in buffers_of(part).items() if b is not None}
+                buffers_of(part).update(copies)
             yield
 
 
@@ -132,8 +132,8 @@ class Rerun:
         self._places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         self._place_of = {id(leaves[place]): place for place in self._places}
         start = torch.empty(0, requires_grad=True)
-        self._inputs: Any = _Inputs.apply(start, *tensors).grad_fn  # type: ignore[no-untyped-call]
-        changes = [buffer for part in _statistics(wrapped.module) for buffer in part._buffers.values()]
+        self._inputs: Any = _Inputs.apply(start, *tensors)  # type: ignore[no-untyped-call]
+        changes = [buffer for part in _statistics(wrapped.module) for buffer in buffers_of(part).values()]
         self._reads = Reads(buffer for buffer in changes if buffer is not None)
         self._watching: AbstractContextManager[Any] = self._reads
         if _has_compiled_parts(wrapped.module):  # torch.compile would compile what watches, too
@@ -168,7 +168,7 @@ class Rerun:
             if slot.value is None:
                 raise self._error("has kept fewer tensors when it ran again", _SAME)
             (tensor, version), slot.value = slot.value, None
-        if tensor._version != version:
+        if version_of(tensor) != version:
             raise self._error(
                 f"has kept {self._wrapped.named(tensor)}, which was written to since it ran again", _EAGER
             )
@@ -196,7 +196,7 @@ class Rerun:
             kept = tensor.detach() if tensor.requires_grad else tensor
             slot = self._slots[place]()
             if slot is not None:
-                slot.value = kept, kept._version
+                slot.value = kept, version_of(kept)
             if count == expected:
                 raise _Filled
             return kept
@@ -218,7 +218,7 @@ class Rerun:
 
     def _given(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         leaves = list(self._plain)
-        for place, tensor in zip(self._places, self._inputs.saved_tensors, strict=True):
+        for place, tensor in zip(self._places, self._inputs.grad_fn.saved_tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self._nest)
         return tuple(args), kwargs
@@ -245,7 +245,7 @@ _EAGER = "gradients would not be those of the forward; write to it after the bac
 def _has_compiled_parts(module: torch.nn.Module) -> bool:
     if _COMPILER not in sys.modules:
         return False
-    return any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in module.modules())
+    return any(is_compiled(part) for part in module.modules())
 
 
 def _as_it_is(tensor: Tensor) -> Tensor:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..reading.effects import flat_tensors
+from ..private import TorchDispatchMode, overload_name_of, schema_of
+from ..reading.effects import draws, flat_tensors
 from ..reading.loops import loops_of
 
 Axes = tuple[int, int]
@@ -96,7 +96,7 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def drawing(self) -> list[str]:
         """The innermost modules that draw random numbers, in the order of forward; "" is the whole model."""
         found: dict[str, None] = {}
-        for at in (at for at, ran in enumerate(self.ops) if _draws(ran.func)):
+        for at in (at for at, ran in enumerate(self.ops) if draws(ran.func, ran.args, ran.kwargs)):
             around = [call for call in self.calls if call.first <= at < call.last]
             found.update({call.name: None for call in around[-1:]})
         return list(found)
@@ -122,7 +122,7 @@ def _follows(ops: Sequence[_Ran], x: Tensor, axes: Axes, result: Tensor) -> bool
     for func, args, kwargs, made in ops:
         given = list(flat_tensors([args, kwargs]))
         if not any(id(tensor) in lie for tensor in given):
-            if _draws(func) or func._schema.is_mutable:
+            if draws(func, args, kwargs) or schema_of(func).is_mutable:
                 return False
             continue
         rows = _rows_made(func, args, kwargs, made, lie)
@@ -134,9 +134,9 @@ def _follows(ops: Sequence[_Ran], x: Tensor, axes: Axes, result: Tensor) -> bool
 
 def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes]) -> dict[int, Axes] | None:
     """Where rows lie in what an operator makes of them; None if it does not keep them apart."""
-    if func._schema.is_mutable:
+    if schema_of(func).is_mutable:
         func = _pure(func)
-    if func is None or _draws(func):
+    if func is None or draws(func, args, kwargs):
         return None
     for loop in loops_of(func, args, kwargs, made):
         read = [(lie.get(id(tensor)), rows) for tensor, rows in loop.inputs]
@@ -148,19 +148,15 @@ def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes
 
 def _pure(func: Any) -> Any:
     """The operator that computes what one in place writes over its first argument; None if there is none."""
-    namespace, _, name = func._schema.name.partition("::")
+    namespace, _, name = schema_of(func).name.partition("::")
     if not name.endswith("_") or sum(one.is_write for one in _writes(func)) != 1:
         return None
     packet = getattr(getattr(torch.ops, namespace), name[:-1], None)
-    return getattr(packet, func._overloadname, None)
+    return getattr(packet, overload_name_of(func), None)
 
 
 def _writes(func: Any) -> list[Any]:
-    return [argument.alias_info for argument in func._schema.arguments if argument.alias_info is not None]
-
-
-def _draws(func: Any) -> bool:
-    return torch.Tag.nondeterministic_seeded in func.tags
+    return [argument.alias_info for argument in schema_of(func).arguments if argument.alias_info is not None]
 
 
 def _trimmed(tensor: Tensor, axes: Axes) -> Axes:

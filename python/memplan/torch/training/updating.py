@@ -25,14 +25,14 @@ from torch import Tensor
 from torch.nn.utils import clip_grad
 
 from ...errors import UnsupportedError
+from ..private import SCALES_ITSELF, STEPPED, TOTAL_NORM, after_backward, mark_wrapped, storage_key
 from ..reading.fake import describe
 from ..reading.optimizers import has_step_hooks, needs_closure
 from .pieces import needs_no_room, update
 from .reads import is_read_again
 
 _WHAT = "memplan.torch.update_as_you_go()"
-_NORM = "_get_total_norm"
-_REPLACED = ("step", "zero_grad", "_step_supports_amp_scaling")  # attributes of an optimizer, for as long as it is on
+_REPLACED = ("step", "zero_grad", SCALES_ITSELF)  # attributes of an optimizer, for as long as it is on
 
 
 def update_as_you_go(optimizer: torch.optim.Optimizer) -> UpdatesAsYouGo:
@@ -86,18 +86,18 @@ class UpdatesAsYouGo:
         self._freed = 0  # bytes of their gradients
         self._before = {name: vars(optimizer)[name] for name in _REPLACED if name in vars(optimizer)}
         self._watch_parameters()
-        vars(optimizer).update(step=_as_wrapped(self._step), zero_grad=self._zero_grad, _step_supports_amp_scaling=True)
+        vars(optimizer).update({"step": _as_wrapped(self._step), "zero_grad": self._zero_grad, SCALES_ITSELF: True})
         _ACTIVE.add(self)
-        norm = getattr(clip_grad, _NORM)
+        norm = getattr(clip_grad, TOTAL_NORM)
         if not hasattr(norm, "refuses"):
-            setattr(clip_grad, _NORM, _refusing(norm))
+            setattr(clip_grad, TOTAL_NORM, _refusing(norm))
 
     def remove(self) -> None:
         """Let the optimizer do its own step again. A second call does nothing."""
         _ACTIVE.discard(self)
-        norm = getattr(clip_grad, _NORM)
+        norm = getattr(clip_grad, TOTAL_NORM)
         if not _ACTIVE and hasattr(norm, "refuses"):
-            setattr(clip_grad, _NORM, norm.refuses)
+            setattr(clip_grad, TOTAL_NORM, norm.refuses)
         for hook in self._hooks.values():
             hook.remove()
         if self._hooks:
@@ -142,7 +142,7 @@ class UpdatesAsYouGo:
             return  # the other one is read later, perhaps: step() updates both, one after another
         group = self._optimizer.param_groups[self._groups[id(parameter)]]
         if is_read_again(parameter) or not needs_no_room(self._optimizer, group, parameter):
-            torch.autograd.Variable._execution_engine.queue_callback(partial(self._use_late, ref(parameter)))
+            after_backward(partial(self._use_late, ref(parameter)))
             return
         self._update(parameter)
 
@@ -178,7 +178,7 @@ class UpdatesAsYouGo:
                 if parameter.grad is not None:
                     self._update(parameter)
         self._forget()
-        vars(self._optimizer)["_opt_called"] = True  # schedulers ask for it
+        vars(self._optimizer)[STEPPED] = True  # schedulers ask for it
 
     def _zero_grad(self, set_to_none: bool = True) -> None:
         self._forget()
@@ -200,7 +200,7 @@ class UpdatesAsYouGo:
 
 
 def _storage(parameter: Tensor) -> int:
-    return parameter.untyped_storage()._cdata if parameter.layout == torch.strided else id(parameter)
+    return storage_key(parameter.untyped_storage()) if parameter.layout == torch.strided else id(parameter)
 
 
 _ACTIVE: WeakSet[UpdatesAsYouGo] = WeakSet()
@@ -248,5 +248,5 @@ def _as_wrapped(step: Callable[..., None]) -> Callable[..., None]:
     def replaced(closure: Callable[[], Any] | None = None) -> None:
         step(closure)
 
-    replaced._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    mark_wrapped(replaced)
     return replaced

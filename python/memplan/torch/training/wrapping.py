@@ -9,6 +9,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 
+from ..private import storage_key
 from ..reading.fake import describe
 
 
@@ -38,7 +39,7 @@ class Wrapped:
         model = None if self._model is None else self._model()
         prefix, within = (self.name, self.module) if model is None else ("", model)
         for name, weight in (*within.named_parameters(prefix), *within.named_buffers(prefix)):
-            if weight.untyped_storage()._cdata == tensor.untyped_storage()._cdata:
+            if storage_key(weight.untyped_storage()) == storage_key(tensor.untyped_storage()):
                 return f"weight '{name}', {describe(tensor)}"
         return f"a tensor, {describe(tensor)}"
 

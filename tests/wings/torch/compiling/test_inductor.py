@@ -21,6 +21,7 @@ import pytest
 
 import memplan
 from memplan.sizes import Budget, budget_of
+from memplan.torch import private_compiler
 from memplan.torch.compiling import backend, compiling, rewriting, trimming
 from memplan.torch.compiling.compiled import loaded, loaded_since, times_loaded
 from memplan.torch.compiling.forward_outputs import Step
@@ -387,21 +388,29 @@ def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.
 
 
 def test_other_processes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch_compiles: Any = compiling.compile_fx_of_torch
+    torch_compiles: Any = compiling.compile_fx
     monkeypatch.setattr(torch_compiles, "fx_compile_mode", torch_compiles.FxCompileMode.SUBPROCESS)
     monkeypatch.setattr(torch_compiles, "compile_fx", lambda *args, **kwargs: kwargs)
     assert backend(None, [], options={"nan_asserts": True}) == {"config_patches": {"nan_asserts": True}}
     assert "left to torch: other processes compile them" in caplog.text
 
 
-def test_streams_and_graphs_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", private_compiler.CONTEXTS)
+def test_streams_and_pools_of_cuda(name: str) -> None:
+    codegen: Any = object.__new__(wrapper.PythonWrapperCodegen)
+    codegen.lines = [object.__new__(type(name, (wrapper.WrapperLine,), {}))]
+    with (
+        V.set_graph_handler(SimpleNamespace(device_types={"cuda"})),
+        pytest.raises(memplan.UnsupportedError, match=private_compiler.CONTEXTS[name]),
+    ):
+        rewriting._check(codegen)
+
+
+def test_graphs_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     codegen: Any = object.__new__(wrapper.PythonWrapperCodegen)
     codegen.lines = []
     with V.set_graph_handler(SimpleNamespace(device_types={"cuda"})):
         rewriting._check(codegen)
-        codegen.lines = [object.__new__(wrapper.EnterCudaStreamContextLine)]
-        with pytest.raises(memplan.UnsupportedError, match="several CUDA streams"):
-            rewriting._check(codegen)
         with torch._inductor.config.patch({"triton.cudagraphs": True}), pytest.raises(memplan.UnsupportedError):
             rewriting._check(codegen)
 
@@ -454,7 +463,7 @@ def test_options(options: dict[str, Any], message: str) -> None:
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.9.1")
-    with pytest.raises(memplan.UnsupportedError, match=r"in torch 2\.13; this is torch 2\.9\.1"):
+    with pytest.raises(memplan.UnsupportedError, match=r"in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
         backend(None, [])
 
 

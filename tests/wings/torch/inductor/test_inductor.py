@@ -102,7 +102,7 @@ ALLOCATED = re.compile(r"(\w+) = empty_strided_cpu\(\((.*?)\), \((.*?)\), torch\
 REUSED = re.compile(r"(\w+) = (?:reinterpret_tensor\()?(\w+)\b.*# reuse")
 CALLED = re.compile(r"(buf\d+) = (?:extern_kernels|torch\.ops)\.")
 TAKEN = re.compile(r"(buf\d+) = (buf\d+)\[\d+\]$")
-SHAPE = re.compile(r"assert_size_stride\((buf\d+), \((.*?)\), \((.*?)\)")
+SHAPE = re.compile(r"assert_(?:size_stride|tensor_metadata)\((buf\d+), \((.*?)\), \((.*?)\)")
 FREED = re.compile(r"del (.*)$")
 
 
@@ -316,7 +316,7 @@ def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch._inductor.codegen.memory_planning", None)
     monkeypatch.delitem(sys.modules, "memplan.torch.inductor.compiled", raising=False)
     monkeypatch.setattr(torch, "__version__", "2.9.1")
-    with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13; this is torch 2\.9\.1"):
+    with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
         capture_inductor(nn.ReLU(), (torch.ones(2),))
 
 

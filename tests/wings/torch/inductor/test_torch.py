@@ -71,7 +71,9 @@ class Wrapper:
 
 
 def fake_graph(nodes: range, size: dict[str, int]) -> SimpleNamespace:
-    scheduler = SimpleNamespace(nodes=nodes, current_node=None, get_buf_stream=lambda name: 0)
+    scheduler = SimpleNamespace(
+        nodes=nodes, current_node=None, get_buf_stream=lambda _: 0, get_buf_mempool=lambda _: None
+    )
     return SimpleNamespace(
         scheduler=scheduler,
         removed_buffers=set(),

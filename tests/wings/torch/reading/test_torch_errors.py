@@ -16,10 +16,8 @@ from torch import Tensor, nn
 from torch.export import export
 
 import memplan
-from builders.paths import ROOT
 from builders.torch_nets import Net, imported, op
 from memplan.errors import MissingDependencyError, SourceError
-from memplan.torch.private import TESTED
 from memplan.torch.reading import accepts, import_torch
 from memplan.torch.reading.failing import place_of
 
@@ -249,30 +247,6 @@ def test_torch_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # What is private to torch
 
-FOUND = r"reads what is private to torch, as it is in torch 2\.13; this is torch 9\.9\.1: .*"
-
-
-@pytest.mark.parametrize("lacks", ["torch.utils._python_dispatch", "_get_sequence_nr"])
-def test_a_private_name_that_another_torch_lacks_is_named(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "__version__", "9.9.1")
-    for name in [name for name in sys.modules if name.startswith("memplan.torch.reading.")]:
-        if name != "memplan.torch.private":
-            monkeypatch.delitem(sys.modules, name)
-    if "." in lacks:
-        monkeypatch.setitem(sys.modules, lacks, None)
-    else:
-        monkeypatch.delattr(torch.autograd, lacks)
-    with pytest.raises(memplan.UnsupportedError, match=f"{FOUND}{lacks}"):
-        import_torch(nn.ReLU(), args=(torch.ones(2),))
-
-
-def test_a_private_name_that_reading_a_file_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    torch.export.save(export(nn.ReLU(), (torch.ones(2),)), tmp_path / "relu.pt2")
-    monkeypatch.setattr(torch, "__version__", "9.9.1")
-    monkeypatch.delattr(torch._C, "_dispatch_has_kernel")
-    with pytest.raises(memplan.UnsupportedError, match=f"{FOUND}_dispatch_has_kernel"):
-        memplan.capture(tmp_path / "relu.pt2")
-
 
 def test_a_model_may_lack_names_of_its_own() -> None:
     class Careless(nn.Module):
@@ -281,10 +255,3 @@ def test_a_model_may_lack_names_of_its_own() -> None:
 
     with pytest.raises((AttributeError, SourceError), match="nothing"):
         import_torch(Careless(), args=(torch.ones(2),))
-
-
-def test_the_tested_versions_are_those_that_the_pages_name() -> None:
-    for page in ("README.md", "docs/formats.md", "docs/api.rst"):
-        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-        assert all(f"torch {version}" in text for version in TESTED), page
-    assert ".".join(torch.__version__.split(".")[:2]) in TESTED

@@ -37,6 +37,20 @@ def test_products_by_groups_take_what_their_kernel_takes(dtype: torch.dtype, wid
     assert (found["shape"], found["dtype"]) == (list(expected.shape), str(dtype).removeprefix("torch."))
 
 
+@pytest.mark.skipif(grouped_mm is None, reason="this torch has no products by groups")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [6, 10, 12])
+def test_rows_of_products_by_groups_are_padded(dtype: torch.dtype, width: int) -> None:
+    class ByColumns(nn.Module):
+        def forward(self, x: Tensor, weights: Tensor, ends: Tensor) -> Tensor:
+            return Experts()(x, weights.transpose(1, 2), ends)
+
+    ends = torch.tensor([2, 4, 6, 8], dtype=torch.int32)
+    args = torch.ones(8, 16, dtype=dtype), torch.ones(4, width, 16, dtype=dtype), ends
+    found = tensor(import_torch(ByColumns(), args=args), "_grouped_mm")
+    assert found["bytes"] == ByColumns()(*args).untyped_storage().nbytes()
+
+
 def test_a_model_of_transformers_through_every_door() -> None:
     model, tokens = mixtral(), torch.ones(2, 16, dtype=torch.int64)
     plan = memplan.plan(model, args=(tokens,))

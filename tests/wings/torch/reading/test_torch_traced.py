@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import memplan
 from builders.torch_nets import Net, Traced, aliases, names, op, tensor, types
 from memplan.errors import SourceError
+from memplan.torch.private import traced_sizes
 from memplan.torch.reading import import_pt2, import_torch
 
 
@@ -174,7 +175,7 @@ def test_a_symbol_without_a_size_is_refused_with_what_to_pass(tmp_path: Path) ->
 def test_a_size_that_nothing_was_traced_with() -> None:
     program = dynamic()
     shape_env = program.graph_module.graph.find_nodes(op="placeholder")[-1].meta["val"].shape[0].node.shape_env
-    shape_env.backed_var_to_val.clear()
+    traced_sizes(shape_env).clear()
     with pytest.raises(
         SourceError, match=r"'batch' or 's\d+' \(dimension 0 of 'x', 2 to 64\); pass dims={'batch': \.\.\."
     ):

@@ -231,6 +231,12 @@ class Attention(nn.Module):
         return F.scaled_dot_product_attention(x, x, x)
 
 
+class Heads(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        heads = x.unflatten(-1, (2, -1)).transpose(1, 2)
+        return F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).flatten(2)
+
+
 MODULES: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "feed forward": (FeedForward, (0, 1)),
     "written in place": (lambda: FeedForward(nn.ReLU(inplace=True)), (0, 1)),
@@ -238,6 +244,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "flattened": (lambda: nn.Sequential(nn.Flatten(0, 1), nn.Linear(WIDTH, 3), nn.Unflatten(0, (2, ROWS))), (0, 1)),
     "along tokens": (lambda: nn.Softmax(1), (0, 0)),
     "attention": (Attention, (0, 0)),
+    "heads": (Heads, (0, 0)),
     "positions": (WithPositions, (0, 0)),
     "chance": (lambda: FeedForward(nn.Dropout(0.5)), None),
     "no chance": (lambda: FeedForward(nn.Dropout(0.0)), (0, 1)),

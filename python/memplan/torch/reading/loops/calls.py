@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from torch import Tensor
 
+from ...private import schema_of
+
 Axes = tuple[int, int]  # the first and the last
 Number: TypeAlias = int | Fraction
 Slot: TypeAlias = str | tuple[str, int]  # an argument by its name in the schema, or one of a list of tensors
@@ -145,6 +147,6 @@ def _slots(name: str, value: Any) -> Iterator[tuple[Slot, Tensor]]:
 @cache
 def arguments_of(func: Any) -> tuple[list[str], dict[str, Any]]:
     """The names of the arguments of an operator, and what those are that need not be given."""
-    arguments = func._schema.arguments
+    arguments = schema_of(func).arguments
     defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
     return [a.name for a in arguments], defaults

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from ...private import OpOverload, schema_of
 from ..effects import flat_tensors
 from . import lookups, norms, products, resizing, spread, views, windows
 from .calls import Call, Loop
@@ -162,7 +162,7 @@ def unread(func: Any, args: Sequence[Any]) -> int | None:
     """The place among the arguments of a tensor of which an operator reads the shape alone; None if it reads all."""
     if _name(func) not in _SHAPE_OF_SELF:
         return None
-    place = next(k for k, argument in enumerate(func._schema.arguments) if argument.name == "self")
+    place = next(k for k, argument in enumerate(schema_of(func).arguments) if argument.name == "self")
     return place if place < len(args) else None
 
 
@@ -175,7 +175,7 @@ def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[T
 @cache
 def _name(func: Any) -> str:
     """The name of an operator of torch's own, without its overload."""
-    if not isinstance(func, torch._ops.OpOverload):
+    if not isinstance(func, OpOverload):
         return ""
-    space, _, name = str(func._schema.name).partition("::")
+    space, _, name = str(schema_of(func).name).partition("::")
     return name if space == "aten" else ""

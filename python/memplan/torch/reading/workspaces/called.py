@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from ...private import OpOverload, schema_of
 from ..loops import Call
 
 
@@ -17,7 +17,7 @@ class Called(Call):
 
     def __init__(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         super().__init__(func, args, kwargs, result)
-        self.schema = func._schema
+        self.schema = schema_of(func)
         self.name = name_of(func)
 
     def given(self, name: str) -> Tensor:
@@ -40,9 +40,9 @@ class Called(Call):
 @cache
 def name_of(func: Any) -> str:
     """The name of an operator of torch's own, without its overload; "" if it is another's."""
-    if not isinstance(func, torch._ops.OpOverload):
+    if not isinstance(func, OpOverload):
         return ""
-    space, _, name = str(func._schema.name).partition("::")
+    space, _, name = str(schema_of(func).name).partition("::")
     if space != "aten":
         return ""
     return name if name.startswith("__") else name.removesuffix("_")

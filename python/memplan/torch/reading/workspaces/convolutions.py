@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...private import select_conv_backend
 from . import native_convolutions, onednn_convolutions
 from .called import Called
 from .native_convolutions import NAMES as NATIVE
@@ -64,7 +65,7 @@ def _laid(*tensors: Tensor) -> int:
 
 def _backend(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any]) -> str:
     """Which kernel torch takes here, for this number of threads."""
-    return str(torch._C._select_conv_backend(x, weight, bias, *how)).rpartition(".")[2]
+    return str(select_conv_backend(x, weight, bias, *how)).rpartition(".")[2]
 
 
 def _by_onednn(backend: str) -> bool:

@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
-from torch.utils import _pytree as pytree
 
 from ....errors import UnsupportedError
 from ....options.source import Source
+from ...private import PyTreeCodeGen, PyTreeInfo, assert_true, pytree
 from ...reading.fake import tensors_in
 from ...reading.inputs import call_of, in_spec, user_inputs
 from ..recording import CallRecord, Number, Recording, View
@@ -60,7 +59,7 @@ def reordered(
     out_spec = _return(made, train)
     if in_pieces:
         made.graph.eliminate_dead_code()
-    made.graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(*inputs, out_spec)))
+    made.graph.set_codegen(PyTreeCodeGen(PyTreeInfo(*inputs, out_spec)))
     return fx.GraphModule(made.attributes, made.graph, "Ordered")
 
 
@@ -97,7 +96,7 @@ def _require_recorded(made: Writing) -> None:
         shape = made.graph.call_function(getattr, (node, "shape"))
         same = made.graph.call_function(operator.eq, (shape, view.sizes))
         text = f"{source.name} must have the shape {list(view.sizes)}, for which it was planned in pieces"
-        made.graph.call_function(torch._assert, (same, text))
+        made.graph.call_function(assert_true, (same, text))
         if not made.recording.storages[view.storage].written:
             made.nodes.put(view, made.nodes.as_recorded(view))
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree as pytree
 
+from ...private import FakeTensorMode, pytree
 from ..pieces import Inlining
 from ..recording import CallRecord, Recording, View
 from .nodes import VIEWS, Nodes

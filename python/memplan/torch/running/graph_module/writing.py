@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
 from torch.func import functional_call
-from torch.utils import _pytree as pytree
 
+from ...private import HigherOrderOperator, OpOverload, enter_autocast, exit_autocast, pytree
 from ...reading.effects import LIFTS
 from ...reading.graph import method, under_autocast
 from ...reading.late_numbers import LateNumber
@@ -26,7 +25,7 @@ _aten = torch.ops.aten
 PLAIN = (
     *(type(None), bool, int, float, complex, str, range, slice, type(...)),
     *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
-    *(torch._ops.OpOverload, torch._ops.HigherOrderOperator),
+    *(OpOverload, HigherOrderOperator),
 )
 
 
@@ -128,9 +127,9 @@ class Writing:
     def _create(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> fx.Node:
         if isinstance(func, partial) and func.func is under_autocast:
             device, dtype, inner = func.args
-            mode = self.graph.call_function(_enter_autocast, (device, dtype, True, True))
+            mode = self.graph.call_function(enter_autocast, (device, dtype, True, True))
             node = self._create(name, inner, args, kwargs)
-            self.graph.call_function(_exit_autocast, (mode,))
+            self.graph.call_function(exit_autocast, (mode,))
             return node
         kind: str = "call_function"
         target: Any = func
@@ -171,7 +170,7 @@ class Writing:
 
 def _sees_otherwise(func: Any) -> bool:
     """Whether an operator changes the sizes and strides of a tensor alone, for which another node may stand."""
-    return isinstance(func, torch._ops.OpOverload) and torch.Tag.inplace_view in func.tags
+    return isinstance(func, OpOverload) and torch.Tag.inplace_view in func.tags
 
 
 def _is_row(value: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from ...private import OpOverload
 from ...reading.loops.calls import arguments_of
 
 
@@ -96,13 +97,13 @@ class Composed:
     def __str__(self) -> str:
         return self.__name__
 
-    def operators(self) -> Iterator[torch._ops.OpOverload]:
+    def operators(self) -> Iterator[OpOverload]:
         """The operators that are bound, which it calls besides those of its own."""
         for bound in self.bound:
             func = bound.func if isinstance(bound, Part) else bound
             if isinstance(func, Composed):
                 yield from func.operators()
-            elif isinstance(func, torch._ops.OpOverload):
+            elif isinstance(func, OpOverload):
                 yield func
 
 

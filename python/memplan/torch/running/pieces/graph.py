@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, fx
-from torch._guards import detect_fake_mode
 from torch.fx.node import map_arg
 
 from .... import _core
 from ....errors import SourceError
+from ...private import OpOverload, codegen_of
+from ...private_compiler import detect_fake_mode
 from ...reading.effects import flat_tensors
 from .calls import Part, Piece, Rows, rows_read, rows_written
 from .inlining import Inlining
@@ -62,7 +63,7 @@ class _Writing:
     ) -> None:
         self._module, self._read, self._pieces = module, read, pieces
         self._graph = fx.Graph()
-        self._graph.set_codegen(copy.copy(module.graph._codegen))
+        self._graph.set_codegen(copy.copy(codegen_of(module.graph)))
         self._whole: dict[str, fx.Node] = {}
         self._other: dict[fx.Node, fx.Node] = {}  # of what is no tensor
         self._parts: dict[str, list[_Held]] = {}
@@ -185,7 +186,7 @@ class _Writing:
             if part.func is not node.target:  # a primitive stands for it
                 args, kwargs = (args[0], node.args[1]), {}
             made = self._emit(node.target, args, kwargs)
-        elif isinstance(part.func, torch._ops.OpOverload) and part.func not in _COMPOSITE:
+        elif isinstance(part.func, OpOverload) and part.func not in _COMPOSITE:
             made = self._emit(part.func, args, kwargs)
         else:
             return [None if one is None else one.node for one in self._inlining.write(part.func, args, kwargs)]

@@ -15,8 +15,9 @@ from torch.fx.node import map_arg
 
 from .... import _core
 from ....errors import UnsupportedError
+from ...private import OpOverload, schema_of
 from ...reading.costs import cost_of
-from ...reading.effects import flat_tensors
+from ...reading.effects import draws, flat_tensors
 from ...reading.geometry import address
 from ...reading.loops import loops_of
 from ...reading.relations import extent
@@ -134,13 +135,13 @@ class _Reading:
                 offset = made[1].storage_offset() * made[1].dtype.itemsize if made[1].numel() else 0
                 aliases.append((made[0], root, int(offset)))
         func, args, kwargs = _values(node)
-        changes = isinstance(func, torch._ops.OpOverload) and func._schema.is_mutable
+        changes = isinstance(func, OpOverload) and schema_of(func).is_mutable
         loops = [] if changes or not self._loops.get(node, True) else _loops(node, (func, args, kwargs), given, inputs)
         after = self._after(node, given, changes)
         kind = str(node.target)
         self._ops.append(_core.Op(node.name, kind, list(inputs), outputs, aliases=aliases, after=after, loops=loops))
         self._nodes.append(node)
-        known = isinstance(func, torch._ops.OpOverload)
+        known = isinstance(func, OpOverload)
         self._cost.append(float(cost_of(func, args, kwargs, node.meta["val"])) if known else 0.0)
 
     def _after(self, node: fx.Node, given: Sequence[fx.Node], changes: bool) -> list[str]:
@@ -154,7 +155,7 @@ class _Reading:
                 found.update(dict.fromkeys(self._readers.get(place, ())))
                 self._changed[place] = node.name
             self._readers.setdefault(place, []).append(node.name)
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        if draws(node.target, node.args, node.kwargs):
             found.update(dict.fromkeys(self._drawn))
             self._drawn = [node.name]
         return list(found)

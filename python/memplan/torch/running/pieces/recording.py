@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from .... import _core
 from ....errors import UnsupportedError
 from ....plans.changes import InPieces
+from ...private import pytree, storage_key
 from ...reading.loops import Loop, loops_of
 from ..recording import CallRecord, Recording, StorageRecord, View
 from .calls import Part, Piece, Rows, rows_read
@@ -237,7 +237,7 @@ class _Splitting:
                 raise self._refused(piece) from None
         tensors = list(made) if isinstance(made, (tuple, list)) else [made]
         for result, tensor, to in zip(results_of(self._call[piece.of]), tensors, writes, strict=True):
-            if tensor.untyped_storage()._cdata != rows.untyped_storage()._cdata:
+            if storage_key(tensor.untyped_storage()) != storage_key(rows.untyped_storage()):
                 raise self._refused(piece)
             assert result is not None
             assert to is not None

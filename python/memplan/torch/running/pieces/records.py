@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
+from ...private import pytree
 from ..recording import CallRecord, View
 from .calls import Composed, Part
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...private import OpOverload, schema_of
 from . import losses, resizing, views, windows
 from .calls import Part, Piece
 
@@ -126,5 +127,5 @@ def part_of(piece: Piece) -> Part | None:
 
 def name_of(func: Any) -> str:
     """The name of an operator of torch's own, without its overload."""
-    is_own = isinstance(func, torch._ops.OpOverload) and func.namespace == "aten"
-    return str(func._schema.name).partition("::")[2] if is_own else ""
+    is_own = isinstance(func, OpOverload) and func.namespace == "aten"
+    return str(schema_of(func).name).partition("::")[2] if is_own else ""
