@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builders.paths import ROOT
+from memplan.offered import OFFERED
 
 PACKAGE = ROOT / "python" / "memplan"
 
 # The floors of the front, from the ground: what is in a module or folder imports from it and from those before it.
 FLOORS = (
     *("text", "errors", "calls", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
-    *("frontend", "doctor"),
+    *("frontend", "doctor", "offered"),
     *("planning", "options", "proofs", "plans", "importers", "solving", "verifying", "draw", "export"),
     *("running", "estimating", "explaining", "fitting", "diffs", "facade"),
     *("ranges", "comparing", "methods", "api", "cli"),
@@ -104,6 +105,29 @@ def test_no_wing_knows_another() -> None:
     for i in imports():
         if part(i.file) in WINGS:
             assert part(i.target) in (part(i.file), *FLOORS), i
+
+
+def taken_by_wings() -> Iterator[tuple[str, str, str]]:
+    """Each name of the front that a wing imports: the file of the wing, the module, and the name in it."""
+    for name, path in sources().items():
+        if part(name) not in WINGS:
+            continue
+        package = path.relative_to(PACKAGE).parent.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level > len(package):
+                for alias in node.names:
+                    inside = file_of([*(node.module or "").split("."), alias.name] if node.module else [alias.name])
+                    yield name, ".".join(filter(None, [node.module, alias.name if inside else ""])), alias.name
+
+
+def test_wings_take_what_the_front_offers() -> None:
+    known = {
+        entry for _, module, name in taken_by_wings() for entry in (module, f"{module}.{name}") if entry in OFFERED
+    }
+    for file, module, name in taken_by_wings():
+        assert {module or name, f"{module}.{name}"} & OFFERED.keys(), (file, module, name)
+    assert OFFERED.keys() - known <= {"_core"}, "what no wing takes need not be offered"
+    assert all(sentence and "\n" not in sentence for sentence in OFFERED.values())
 
 
 def test_the_front_knows_no_wing() -> None:

@@ -13,8 +13,8 @@ from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
 from ..plans.record import PlanRecord
+from ..running import matching
 from ..running.from_file import with_graph
-from ..running.matching import require_same, whole_graph
 from .doors import doors
 from .reading import import_onnx
 from .running import ENGINES, program_of, write_in_pieces
@@ -53,8 +53,8 @@ def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options
     program = program_of(given)
     if plan.graph is None:
         plan = with_graph(plan, program.graph)
-    elif (planned := whole_graph(plan)) is not None:
-        require_same(planned, program.graph)
+    elif (planned := matching.whole_graph(plan)) is not None:
+        matching.require_same(planned, program.graph)
     if any(change.kind == "split" for change in plan.changes):
         return _write_in_pieces(plan, given, path)
     program.write(plan, path)

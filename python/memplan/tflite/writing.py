@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..dtypes import bits, is_known
+from .. import dtypes
 from ..errors import GraphError, SourceError
 from ..files import replacing
 from ..importers.graph_dict import graph_of
@@ -62,7 +62,7 @@ def _offsets(plan: PlanRecord, imported: Imported, order: Sequence[int]) -> list
     offsets = [given.get(name, _AT_RUN_TIME) for name in imported.names]
     for tensor, offset in zip(imported.graph["tensors"], offsets, strict=True):
         dtype = tensor.get("dtype", "")
-        width = max(bits(dtype) // 8, 1) if is_known(dtype) else 1
+        width = max(dtypes.bits(dtype) // 8, 1) if dtypes.is_known(dtype) else 1
         if offset % width and offset != _AT_RUN_TIME:
             at = f"{tensor['name']!r} of {dtype} at offset {offset}"
             raise ValueError(f"tensor {at} is not aligned to {width}; plan with alignment=16")

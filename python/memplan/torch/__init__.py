@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .wing import WING as WING
 
 if TYPE_CHECKING:
-    from ..doctor import Checkup
+    from .. import doctor
 
 _DOORS: dict[str, str] = {
     "Arena": "training.replaying",
@@ -38,7 +38,7 @@ _DOORS: dict[str, str] = {
 }  # a public name -> the module below that has it
 
 
-def supported(*, run: bool = False) -> Checkup:
+def supported(*, run: bool = False) -> doctor.Checkup:
     """Which doors of torch work with the version that is installed, and why others do not, as `memplan doctor torch`.
 
     Parameters
@@ -51,9 +51,9 @@ def supported(*, run: bool = False) -> Checkup:
     Checkup
         Printed, it is a table.
     """
-    from ..doctor import doctor
+    from .. import doctor
 
-    return doctor("torch", run=run)
+    return doctor.doctor("torch", run=run)
 
 
 def __getattr__(name: str) -> Any:

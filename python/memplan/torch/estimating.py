@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core
-from ..calls import keywords, positional
-from ..estimating.result import PHASES, ROUNDED, Estimate
+from .. import _core, calls
+from ..estimating import result
 from .reading import accepts
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def runs(source: Any) -> bool:
 
 def estimate(
     source: Any, args: Any, kwargs: Mapping[str, Any] | None, *, autocast: Any, device: str, **how: Any
-) -> Estimate:
+) -> result.Estimate:
     """What a step of a module holds; see `memplan.estimate`."""
     return of_run(dry_run_of(source, args, kwargs, autocast=autocast, device=device, **how), device)
 
@@ -40,12 +39,12 @@ def dry_run_of(
     from .reading.dry_run import dry_run
 
     how |= {"autocast": _dtype(autocast, device), "device": None if device == "cpu" else device}
-    return dry_run(source, positional(args), keywords(kwargs), **how)
+    return dry_run(source, calls.positional(args), calls.keywords(kwargs), **how)
 
 
-def of_run(found: DryRun, device: str) -> Estimate:
+def of_run(found: DryRun, device: str) -> result.Estimate:
     """The parts at the worst op of a step."""
-    unit = ROUNDED[device]
+    unit = result.ROUNDED[device]
     size = np.array(found.size, np.int64)
     rounded = -(-size // unit) * unit
     need = step_load(found, device)
@@ -56,9 +55,9 @@ def of_run(found: DryRun, device: str) -> Estimate:
     forward = np.array(found.phase, np.int64) == 0
     kept = [found.weights, found.states, found.inputs]
     more = sum(-(-s // unit) * unit - s for sizes in kept for s in sizes)
-    phase = PHASES[found.phases[worst]] if found.phases else PHASES[0]
+    phase = result.PHASES[found.phases[worst]] if found.phases else result.PHASES[0]
     workspace = found.workspaces[worst] if found.workspaces else 0
-    return Estimate(
+    return result.Estimate(
         weights=sum(found.weights),
         gradients=int(size[alive & gradient].sum()),
         states=sum(found.states),
@@ -85,7 +84,7 @@ def problem_of(found: DryRun) -> _core.Problem:
 
 def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
     """Bytes at each op of what is born in a step, as the allocator gives them, and of workspaces."""
-    unit = ROUNDED[device]
+    unit = result.ROUNDED[device]
     size = -(-np.array(found.size, np.int64) // unit) * unit
     change = np.zeros(len(found.ops) + 1, np.int64)
     np.add.at(change, found.first, size)

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from ...dtypes import nbytes
+from ... import dtypes
 from ...errors import SourceError
 from ...importers.graph_dict import peak_of
 from . import runtime
@@ -79,7 +79,7 @@ class GraphWriter:
         if shape is None:
             raise SourceError(self._unknown_size(value, what, writer))
         try:
-            size = nbytes(dtype, shape)
+            size = dtypes.nbytes(dtype, shape)
         except ValueError as error:
             raise SourceError(f"{what} has no valid size: {error}") from error
         self._tensors[name] = {"name": name, "bytes": size, "kind": kind, "shape": shape, "dtype": dtype}

@@ -13,8 +13,7 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto
 
-from ...importers.claims import Axes, Claim, as_made, each, like, loops_of
-from ...importers.loops import Axis, Loop, Rows, reshaped
+from ...importers import claims, loops
 from ...inplace_ops import ONNX_ELEMENTWISE
 from . import products, resizing
 from .node import Node, Rule
@@ -31,13 +30,13 @@ class Loops:
     def __init__(self, constants: Mapping[str, TensorProto], opset: int) -> None:
         self._constants, self._opset = constants, opset
 
-    def of(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[Loop]:
+    def of(self, node: NodeProto, tensors: Mapping[str, Tensor]) -> list[loops.Loop]:
         """Those of a node; `tensors` are those that it reads and writes, by name."""
         if node.domain not in _DOMAINS:
             return []
         if node.op_type in _VIEWS:
             source, view = tensors[node.input[0]], tensors[node.output[0]]
-            return reshaped(source["name"], source["shape"], view["name"], view["shape"])
+            return loops.reshaped(source["name"], source["shape"], view["name"], view["shape"])
         rule = RULES.get(node.op_type)
         if rule is None:
             return []
@@ -47,7 +46,7 @@ class Loops:
         seen = Node(shapes, made, dtypes, node.op_type, Parameters(node, self._constants, self._opset))
         try:
             claim = rule(seen)
-            return [] if claim is None else loops_of(claim, seen, list(node.input), list(node.output))
+            return [] if claim is None else claims.loops_of(claim, seen, list(node.input), list(node.output))
         except (IndexError, KeyError, TypeError, ValueError):  # it lacks an input, or one lacks a dimension
             return []
 
@@ -55,92 +54,92 @@ class Loops:
 # Rules
 
 
-def elementwise(node: Node) -> Claim | None:
+def elementwise(node: Node) -> claims.Claim | None:
     """Before opset 7, a smaller input may lie along other axes than the last."""
     smaller = any(s is not None and math.prod(s) > 1 and list(s) != list(node.made) for s in node.inputs)
     if node.parameters.drops() or (smaller and node.parameters.opset < 7):
         return None
-    return as_made(node, each(len(node.made)))
+    return claims.as_made(node, claims.each(len(node.made)))
 
 
 def all_but(axis: int) -> Rule:
     """Every axis but one, which the node may name."""
 
-    def rule(node: Node) -> Claim:
+    def rule(node: Node) -> claims.Claim:
         rank = len(node.shape(0))
-        axes = each(rank, [node.axis(rank, axis)])
-        return Claim([axes], [axes] * len(node.outputs))
+        axes = claims.each(rank, [node.axis(rank, axis)])
+        return claims.Claim([axes], [axes] * len(node.outputs))
 
     return rule
 
 
-def cumulation(node: Node) -> Claim | None:
+def cumulation(node: Node) -> claims.Claim | None:
     axis = node.parameters.integers(1)
     if axis is None:
         return None
-    axes = each(len(node.made), axis)
-    return Claim([axes], [axes])
+    axes = claims.each(len(node.made), axis)
+    return claims.Claim([axes], [axes])
 
 
-def softmax(node: Node) -> Claim:
+def softmax(node: Node) -> claims.Claim:
     """Before opset 13, all axes from the given one on are one."""
     rank, old = len(node.made), node.parameters.opset < 13
     axis = node.axis(rank, 1 if old else -1)
-    axes = each(rank, range(axis, rank) if old else [axis])
-    return Claim([axes], [axes])
+    axes = claims.each(rank, range(axis, rank) if old else [axis])
+    return claims.Claim([axes], [axes])
 
 
-def batch_normalization(node: Node) -> Claim | None:
+def batch_normalization(node: Node) -> claims.Claim | None:
     """In training, statistics are of all rows of a channel."""
     by_attribute = node.parameters.opset < 7 and not node.attribute("is_test", 0)
     training = by_attribute or bool(node.attribute("training_mode", 0)) or any(node.outputs[1:])
-    return like("_c*, c, c, c, c -> _c*, c, c, c, c" if training else "nc+, c, c, c, c -> nc+")(node)
+    return claims.like("_c*, c, c, c, c -> _c*, c, c, c, c" if training else "nc+, c, c, c, c -> nc+")(node)
 
 
-def group_normalization(node: Node) -> Claim:
+def group_normalization(node: Node) -> claims.Claim:
     """Before opset 21, scale and bias are of groups."""
     groups, channels = node.attribute("num_groups"), node.shape(0)[1]
-    spatial: list[Axis] = [None] * (len(node.made) - 2)
-    of_channels = Rows("g", channels // groups, channels // groups)
-    scale: list[Axis] = ["g" if node.shape(1)[0] == groups else of_channels]
+    spatial: list[loops.Axis] = [None] * (len(node.made) - 2)
+    of_channels = loops.Rows("g", channels // groups, channels // groups)
+    scale: list[loops.Axis] = ["g" if node.shape(1)[0] == groups else of_channels]
     axes = ["n", of_channels, *spatial]
-    return Claim([axes, scale, scale], [axes])
+    return claims.Claim([axes, scale, scale], [axes])
 
 
-def layer_normalization(node: Node) -> Claim:
+def layer_normalization(node: Node) -> claims.Claim:
     rank = len(node.made)
-    return as_made(node, each(rank, range(node.axis(rank, -1), rank)))
+    return claims.as_made(node, claims.each(rank, range(node.axis(rank, -1), rank)))
 
 
-def skip_layer_normalization(node: Node) -> Claim:
-    return as_made(node, each(len(node.made), [-1]))
+def skip_layer_normalization(node: Node) -> claims.Claim:
+    return claims.as_made(node, claims.each(len(node.made), [-1]))
 
 
-def mean_variance_normalization(node: Node) -> Claim:
-    axes = each(len(node.made), node.attribute("axes", (0, 2, 3)))
-    return Claim([axes], [axes])
+def mean_variance_normalization(node: Node) -> claims.Claim:
+    axes = claims.each(len(node.made), node.attribute("axes", (0, 2, 3)))
+    return claims.Claim([axes], [axes])
 
 
-def concat(node: Node) -> Claim:
-    axes = each(len(node.made), [node.axis(len(node.made), 1)])
-    return Claim([axes] * len(node.inputs), [axes])
+def concat(node: Node) -> claims.Claim:
+    axes = claims.each(len(node.made), [node.axis(len(node.made), 1)])
+    return claims.Claim([axes] * len(node.inputs), [axes])
 
 
-def split(node: Node) -> Claim:
-    axes = each(len(node.shape(0)), [node.attribute("axis", 0)])
-    return Claim([axes], [axes] * len(node.outputs))
+def split(node: Node) -> claims.Claim:
+    axes = claims.each(len(node.shape(0)), [node.attribute("axis", 0)])
+    return claims.Claim([axes], [axes] * len(node.outputs))
 
 
-def slices(node: Node) -> Claim | None:
+def slices(node: Node) -> claims.Claim | None:
     """Backwards, no rows are read from the first to the last."""
     found = node.parameters.slices(node.shape(0))
     if found is None:
         return None
-    axes = [Rows(str(axis), step, 1, -start) if step > 0 else None for axis, (start, step) in enumerate(found)]
-    return Claim([axes], [[None if row is None else row.loop for row in axes]])
+    axes = [loops.Rows(str(axis), step, 1, -start) if step > 0 else None for axis, (start, step) in enumerate(found)]
+    return claims.Claim([axes], [[None if row is None else row.loop for row in axes]])
 
 
-def pad(node: Node) -> Claim | None:
+def pad(node: Node) -> claims.Claim | None:
     """What is not constant is read from other rows near an edge."""
     rank, opset = len(node.made), node.parameters.opset
     amounts = node.attribute("pads") or node.attribute("paddings") if opset < 11 else node.parameters.integers(1)
@@ -152,92 +151,98 @@ def pad(node: Node) -> Claim | None:
         before[axis], after[axis] = amounts[position], amounts[position + len(axes)]
     free = node.parameters.text("mode", "constant") == "constant"
     kept = [axis for axis in range(rank) if free or before[axis] == after[axis] == 0]
-    reads: list[Axis] = [Rows(str(axis), 1, 1, before[axis]) if axis in kept else None for axis in range(rank)]
-    return Claim([reads], [each(rank, set(range(rank)).difference(kept))])
+    reads: list[loops.Axis] = [
+        loops.Rows(str(axis), 1, 1, before[axis]) if axis in kept else None for axis in range(rank)
+    ]
+    return claims.Claim([reads], [claims.each(rank, set(range(rank)).difference(kept))])
 
 
-def transpose(node: Node) -> Claim:
+def transpose(node: Node) -> claims.Claim:
     rank = len(node.made)
     order = node.attribute("perm") or list(range(rank))[::-1]
-    return Claim([each(rank)], [[str(axis) for axis in order]])
+    return claims.Claim([claims.each(rank)], [[str(axis) for axis in order]])
 
 
-def tile(node: Node) -> Claim:
+def tile(node: Node) -> claims.Claim:
     """What is repeated is read many times."""
     axes = [str(k) if a == b else None for k, (a, b) in enumerate(zip(node.shape(0), node.made, strict=True))]
-    return Claim([axes], [axes])
+    return claims.Claim([axes], [axes])
 
 
-def resize(node: Node) -> Claim:
+def resize(node: Node) -> claims.Claim:
     reads = resizing.axes_of(node.parameters, node.op_type, node.shape(0), node.made)
-    return Claim([reads], [each(len(node.made))])
+    return claims.Claim([reads], [claims.each(len(node.made))])
 
 
-def gather(node: Node) -> Claim:
+def gather(node: Node) -> claims.Claim:
     """By indices, and along the other axes of the data."""
     rank = len(node.shape(0))
     axis = node.axis(rank, 0)
-    data, indices = each(rank, [axis]), [f"i{k}" for k in range(len(node.shape(1)))]
-    return Claim([data, indices], [[*data[:axis], *indices, *data[axis + 1 :]]])
+    data, indices = claims.each(rank, [axis]), [f"i{k}" for k in range(len(node.shape(1)))]
+    return claims.Claim([data, indices], [[*data[:axis], *indices, *data[axis + 1 :]]])
 
 
-def gather_elements(node: Node) -> Claim:
+def gather_elements(node: Node) -> claims.Claim:
     rank = len(node.made)
     axis = node.axis(rank, 0)
-    return Claim([each(rank, [axis]), each(rank)], [each(rank)])
+    return claims.Claim([claims.each(rank, [axis]), claims.each(rank)], [claims.each(rank)])
 
 
-def gather_nd(node: Node) -> Claim:
+def gather_nd(node: Node) -> claims.Claim:
     data, indices, batch = node.shape(0), node.shape(1), node.attribute("batch_dims", 0)
     taken = batch + indices[-1]
-    rows: Axes = [f"i{k}" for k in range(len(indices) - 1)]
-    rest: Axes = [str(axis) for axis in range(taken, len(data))]
-    reads: Axes = [*rows[:batch], *[None] * indices[-1], *rest]
-    return Claim([reads, [*rows, None]], [[*rows, *rest]])
+    rows: claims.Axes = [f"i{k}" for k in range(len(indices) - 1)]
+    rest: claims.Axes = [str(axis) for axis in range(taken, len(data))]
+    reads: claims.Axes = [*rows[:batch], *[None] * indices[-1], *rest]
+    return claims.Claim([reads, [*rows, None]], [[*rows, *rest]])
 
 
-def one_hot(node: Node) -> Claim:
+def one_hot(node: Node) -> claims.Claim:
     rank = len(node.made)
     axis = node.axis(rank, -1)
-    axes = each(rank, [axis])
-    return Claim([[*axes[:axis], *axes[axis + 1 :]]], [axes])
+    axes = claims.each(rank, [axis])
+    return claims.Claim([[*axes[:axis], *axes[axis + 1 :]]], [axes])
 
 
-def depth_to_space(node: Node) -> Claim:
+def depth_to_space(node: Node) -> claims.Claim:
     """Channels lie together in the mode CRD alone."""
     block = node.attribute("blocksize")
     together = node.parameters.text("mode", "DCR") == "CRD"
-    channels = Rows("c", block**2, block**2) if together else None
-    return Claim([["n", channels, "h", "w"]], [["n", "c" if together else None, Rows("h", block), Rows("w", block)]])
+    channels = loops.Rows("c", block**2, block**2) if together else None
+    return claims.Claim(
+        [["n", channels, "h", "w"]], [["n", "c" if together else None, loops.Rows("h", block), loops.Rows("w", block)]]
+    )
 
 
-def space_to_depth(node: Node) -> Claim:
+def space_to_depth(node: Node) -> claims.Claim:
     block = node.attribute("blocksize")
-    return Claim([["n", None, Rows("h", block, block), Rows("w", block, block)]], [["n", None, "h", "w"]])
+    return claims.Claim(
+        [["n", None, loops.Rows("h", block, block), loops.Rows("w", block, block)]], [["n", None, "h", "w"]]
+    )
 
 
-def quantization(node: Node) -> Claim | None:
+def quantization(node: Node) -> claims.Claim | None:
     """Scales are one, or one for each row of an axis, but not for blocks."""
     rank = len(node.made)
-    axes, axis = each(rank), node.axis(rank, 1)
+    axes, axis = claims.each(rank), node.axis(rank, 1)
     if node.attribute("block_size", 0):
         return None
     scales = [None if s is None else [axes[axis] if size > 1 else None for size in s] for s in node.inputs[1:]]
-    return Claim([axes, *scales], [axes])
+    return claims.Claim([axes, *scales], [axes])
 
 
-def recurrent(node: Node) -> Claim | None:
+def recurrent(node: Node) -> claims.Claim | None:
     """The batch, in the layout that has it second."""
     if node.attribute("layout", 0):
         return None
-    return like("_n_, ___, ___, __, n, _n_, _n_, __ -> __n_, _n_, _n_")(node)
+    return claims.like("_n_, ___, ___, __, n, _n_, _n_, __ -> __n_, _n_, _n_")(node)
 
 
 _SPATIAL = "0123456789"
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys((*ONNX_ELEMENTWISE, "BiasGelu", "FastGelu", "QuickGelu"), elementwise),
     "Expand": elementwise,
-    "CastLike": like("+ -> +"),
+    "CastLike": claims.like("+ -> +"),
     # Products
     "Conv": products.convolution(),
     "FusedConv": products.convolution(adds=False),
@@ -255,12 +260,12 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("LSTM", "GRU", "RNN"), recurrent),
     # Windows
     **dict.fromkeys(("AveragePool", "MaxPool", "LpPool"), products.pooling),
-    "GlobalAveragePool": like("nc+ -> nc*", sums=_SPATIAL),
-    **dict.fromkeys(("GlobalMaxPool", "GlobalLpPool"), like("nc* -> nc*")),
+    "GlobalAveragePool": claims.like("nc+ -> nc*", sums=_SPATIAL),
+    **dict.fromkeys(("GlobalMaxPool", "GlobalLpPool"), claims.like("nc* -> nc*")),
     **dict.fromkeys(("Resize", "Upsample"), resize),
-    "LRN": like("n_+ -> n_+"),  # sums over channels may be kept from one to the next
-    "GridSample": like("nc__, nhw_ -> nchw"),
-    "RoiAlign": like("_c__, r_, r -> rc__"),
+    "LRN": claims.like("n_+ -> n_+"),  # sums over channels may be kept from one to the next
+    "GridSample": claims.like("nc__, nhw_ -> nchw"),
+    "RoiAlign": claims.like("_c__, r_, r -> rc__"),
     # Reductions and normalizations
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1"), products.reduction(adds=True)),
     **dict.fromkeys(
@@ -269,7 +274,7 @@ RULES: Mapping[str, Rule] = {
     ),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), softmax),
     "BatchNormalization": batch_normalization,
-    "InstanceNormalization": like("nc*, c, c -> nc*"),
+    "InstanceNormalization": claims.like("nc*, c, c -> nc*"),
     "GroupNormalization": group_normalization,
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), layer_normalization),
     **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), skip_layer_normalization),
@@ -283,12 +288,12 @@ RULES: Mapping[str, Rule] = {
     "Pad": pad,
     "Transpose": transpose,
     "Tile": tile,
-    "Trilu": lambda node: as_made(node, each(len(node.made), [-2, -1])),
+    "Trilu": lambda node: claims.as_made(node, claims.each(len(node.made), [-2, -1])),
     "Gather": gather,
     "GatherElements": gather_elements,
     "GatherND": gather_nd,
     "OneHot": one_hot,
-    "ConstantOfShape": lambda node: Claim([], [each(len(node.made))]),
+    "ConstantOfShape": lambda node: claims.Claim([], [claims.each(len(node.made))]),
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantization),

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...importers.claims import Claim, Seen
+from ...importers import claims
 from .parameters import Parameters
 
 
 @dataclass(frozen=True)
-class Node(Seen):
+class Node(claims.Seen):
     """A node with its parameters and the shapes of what it reads and writes."""
 
     op_type: str
@@ -24,4 +24,4 @@ class Node(Seen):
         return int(self.attribute("axis", otherwise)) % max(1, rank)
 
 
-Rule = Callable[[Node], Claim | None]
+Rule = Callable[[Node], claims.Claim | None]

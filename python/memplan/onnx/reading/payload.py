@@ -18,7 +18,7 @@ import onnx.numpy_helper
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 from onnx.external_data_helper import load_external_data_for_tensor
 
-from ...dtypes import nbytes
+from ... import dtypes
 from ...errors import SourceError
 
 KEPT_ELEMENTS = 1024
@@ -157,7 +157,7 @@ def unread(tensor: TensorProto) -> str:
 
 def _bytes_of(tensor: TensorProto) -> int:
     name = str(TensorProto.DataType.Name(tensor.data_type)).lower()
-    return nbytes({"float": "float32", "double": "float64"}.get(name, name), list(tensor.dims))
+    return dtypes.nbytes({"float": "float32", "double": "float64"}.get(name, name), list(tensor.dims))
 
 
 def array(tensor: TensorProto) -> Any:

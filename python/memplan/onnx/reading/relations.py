@@ -16,7 +16,7 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto
 
-from ...dtypes import bits
+from ... import dtypes
 from ...inplace_ops import permitted
 from .bodies import attributes_of
 from .parameters import Parameters
@@ -135,7 +135,9 @@ def _thick(output: Tensor, whole: Tensor, axis: int) -> Tensor:
 
 def _is_alike(output: Tensor, source: Tensor) -> bool:
     """Whether elements of the same place are the same bytes; broadcasting adds dimensions of one element in front."""
-    same = _without_ones(output) == _without_ones(source) and bits(output["dtype"]) == bits(source["dtype"])
+    same = _without_ones(output) == _without_ones(source) and dtypes.bits(output["dtype"]) == dtypes.bits(
+        source["dtype"]
+    )
     return bool(same and output["bytes"] > 0)
 
 
@@ -166,7 +168,7 @@ def _offset(whole: Tensor, starts: Sequence[int], box: Tensor) -> int | None:
     cut = [axis for axis in range(len(extents)) if shape[axis] != extents[axis]]
     if cut and any(size != 1 for size in shape[: cut[-1]]):
         return None
-    width = bits(whole["dtype"])
+    width = dtypes.bits(whole["dtype"])
     first = width * sum(start * math.prod(extents[axis + 1 :]) for axis, start in enumerate(starts))
     end = first + width * math.prod(shape)
     whole_bytes = first % 8 == 0 and (end % 8 == 0 or end == width * math.prod(extents))

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ...importers.loops import Axis
-from ...importers.windows import between, float32_slack, nearest, resized
+from ...importers import loops, windows
 from .parameters import Parameters
 
 _HALF = Fraction(1, 2)
 
 
-def axes_of(parameters: Parameters, op_type: str, before: Sequence[int], after: Sequence[int]) -> list[Axis] | None:
+def axes_of(
+    parameters: Parameters, op_type: str, before: Sequence[int], after: Sequence[int]
+) -> list[loops.Axis] | None:
     """The loops along the axes of the input; None if nothing is known. A loop is named by its axis."""
     scales = _scales(parameters, op_type, before, after)
     if scales is None or parameters.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         return None
-    found: list[Axis] = []
+    found: list[loops.Axis] = []
     for axis, (rows, made, scale) in enumerate(zip(before, after, scales, strict=True)):
         if scale == 1 and rows == made and _transformation(parameters, op_type) != "tf_crop_and_resize":
             found.append(str(axis))
@@ -48,24 +49,24 @@ def _transformation(parameters: Parameters, op_type: str) -> str:
     return parameters.text("coordinate_transformation_mode", "half_pixel")
 
 
-def _resized(parameters: Parameters, op_type: str, loop: str, rows: int, made: int, scale: Fraction) -> Axis:
+def _resized(parameters: Parameters, op_type: str, loop: str, rows: int, made: int, scale: Fraction) -> loops.Axis:
     coordinates = _coordinates(_transformation(parameters, op_type), rows, made, scale)
     if coordinates is None or parameters.attributes.get("antialias", 0):
         return None
     ratio, offset = coordinates
     if ratio == 0:
         return None
-    slack = float32_slack(ratio, rows)
+    slack = windows.float32_slack(ratio, rows)
     positions = [i * ratio + offset for i in range(made)]
     step = ratio.limit_denominator(max(rows, made))
     mode = parameters.text("mode", "nearest")
     if mode == "nearest":
         rounding = _rounding(parameters, op_type, scale)
-        return resized(loop, rows, step, (_nearest(position, slack, rounding) for position in positions))
+        return windows.resized(loop, rows, step, (_nearest(position, slack, rounding) for position in positions))
     reach = {"linear": 0, "bilinear": 0, "cubic": 1}.get(mode)
     if reach is None:
         return None
-    return resized(loop, rows, step, (between(position, slack, reach) for position in positions))
+    return windows.resized(loop, rows, step, (windows.between(position, slack, reach) for position in positions))
 
 
 def _rounding(parameters: Parameters, op_type: str, scale: Fraction) -> str:
@@ -75,7 +76,7 @@ def _rounding(parameters: Parameters, op_type: str, scale: Fraction) -> str:
 
 
 def _nearest(position: Fraction, slack: Fraction, rounding: str) -> tuple[int, int]:
-    return between(position, slack) if rounding == "either" else nearest(position, slack, rounding)
+    return windows.between(position, slack) if rounding == "either" else windows.nearest(position, slack, rounding)
 
 
 def _coordinates(transformation: str, rows: int, made: int, scale: Fraction) -> tuple[Fraction, Fraction] | None:

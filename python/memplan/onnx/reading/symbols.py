@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from onnx import ModelProto, ValueInfoProto
 
 from ...errors import SourceError
-from ...importers.unbound import Dimension, no_sizes
+from ...importers import unbound
 from ...text import counted
 from .bodies import nested
 from .types import static_shape, types
@@ -130,9 +130,11 @@ class _Sizes:
 
     def check_all_said(self) -> None:
         """SourceError lists all symbols of inputs without a size."""
-        missing = [Dimension((name,), places[0]) for name, places in self.places.items() if name not in self.said]
+        missing = [
+            unbound.Dimension((name,), places[0]) for name, places in self.places.items() if name not in self.said
+        ]
         if missing:
-            raise no_sizes(missing)
+            raise unbound.no_sizes(missing)
 
     def _of_axis(self, name: str) -> Any:
         """The dimension that `input[axis]` calls; None if there is none."""

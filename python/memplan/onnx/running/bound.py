@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from ... import _core
+from ... import _core, kinds
 from ...errors import SourceError
 from ...importers.graph_dict import graph_of
-from ...kinds import MOVE_OUT, MOVES
-from ...plans.usage import Span
-from ...running.matching import require_no_copies
-from ...running.poison import deaths, deaths_in_order
+from ...plans import usage
+from ...running import matching, poison
 from ...running.program import Run
 from ..reading import Imported
 from ..reading.bodies import small_constants
@@ -75,7 +73,7 @@ class Program:
     def in_order(self, plan: PlanRecord) -> ModelProto:
         """The whole model with its nodes in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
-        require_no_copies(plan, self.graph)
+        matching.require_no_copies(plan, self.graph)
         step = {op.name: k for k, op in enumerate(plan.graph.ops)}
         return reordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
 
@@ -98,7 +96,9 @@ class Bound:
         self._ops = plan.graph.ops
         known = program.steps_of(plan)
         self._steps = [
-            None if op.type in MOVES else known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op)
+            None
+            if op.type in kinds.MOVES
+            else known[op.name if op.name in known else op.name.rsplit("~", 1)[0]].moved(op)
             for op in self._ops
         ]
         self._outside: dict[str, Bytes] = {}  # what was moved out of the arena
@@ -142,9 +142,9 @@ class Bound:
         outputs = {name: self._result(name, views) for name in self._outputs}
         return Run(outputs=outputs, arena_bytes=self._plan.peak, ops=len(ran), copied=sum(map(bool, ran)))
 
-    def _poisoned(self, order: Sequence[int] | None) -> dict[int, list[Span]]:
+    def _poisoned(self, order: Sequence[int] | None) -> dict[int, list[usage.Span]]:
         """The bytes that are poisoned before a run, and before the op at each place: the dead, and its workspace."""
-        dead = deaths(self._plan) if order is None else deaths_in_order(self._plan, order)
+        dead = poison.deaths(self._plan) if order is None else poison.deaths_in_order(self._plan, order)
         for place, k in enumerate(range(len(self._steps)) if order is None else order):
             dead[place] = dead.get(place, []) + self._workspace.get(k, [])
         return {**dead, _BEFORE: self._free}
@@ -152,7 +152,7 @@ class Bound:
     @property
     def _outputs(self) -> list[str]:
         assert self._plan.graph is not None
-        moved = [name for op in self._ops if op.type == MOVE_OUT for name in op.inputs]
+        moved = [name for op in self._ops if op.type == kinds.MOVE_OUT for name in op.inputs]
         returned = {*self._plan.graph.outputs, *moved}  # what is handed over, too
         return [name for name in self._program.graph.outputs if name in returned]
 
@@ -186,7 +186,7 @@ class Bound:
     def _move(self, op: _core.Op) -> int:
         """Keep the bytes of a tensor outside of the arena, or bring them back."""
         places = self._memory.places
-        if op.type == MOVE_OUT:
+        if op.type == kinds.MOVE_OUT:
             self._outside[op.inputs[0]] = places[op.inputs[0]].data.copy()
             return 0
         places[op.outputs[0]].data[:] = self._outside[op.outputs[0].rsplit("~", 1)[0]]
@@ -208,7 +208,7 @@ class Bound:
         if fault is not None:
             raise SourceError(f"op {step.op.name!r} ({step.op.type}) must give {name!r} as {fault}")
 
-    def _workspaces(self) -> dict[int, list[Span]]:
+    def _workspaces(self) -> dict[int, list[usage.Span]]:
         """The bytes of the arena that are the workspace of an op."""
         assert self._plan.buffers is not None
         placed = enumerate(self._plan.buffers.buffer_of_workspace.tolist())

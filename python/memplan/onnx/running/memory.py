@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ... import _core
-from ...dtypes import bits
+from ... import _core, dtypes
 from ...errors import InvalidPlanError
-from ...plans.usage import Span
+from ...plans import usage
 from ...running.poison import GARBAGE
 from ...running.program import aligned
 from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
@@ -25,7 +24,7 @@ class Place:
     def __init__(self, tensor: _core.Tensor, data: Bytes) -> None:
         self.name, self.dtype = tensor.name, tensor.dtype
         # rows along several axes taken together have no shape
-        self.shape = (len(data) * 8 // bits(self.dtype),) if tensor.shape is None else tuple(tensor.shape)
+        self.shape = (len(data) * 8 // dtypes.bits(self.dtype),) if tensor.shape is None else tuple(tensor.shape)
         self.data = data
         self._packed = is_packed(self.dtype)
         self._array = None if self._packed else from_bytes(data, self.dtype, self.shape)
@@ -167,7 +166,7 @@ class Memory:
             if tensor.name in self._given and self._buffer[t] >= 0 and tensor.name not in there:
                 self.places[tensor.name].write(values[tensor.name])
 
-    def poison(self, spans: list[Span]) -> None:
+    def poison(self, spans: list[usage.Span]) -> None:
         """Overwrite bytes of the arena."""
         for begin, end in spans:
             self.arena[begin:end] = GARBAGE

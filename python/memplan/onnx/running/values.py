@@ -16,7 +16,7 @@ import onnx.helper
 import onnx.numpy_helper
 from onnx import TensorProto
 
-from ...dtypes import bits
+from ... import dtypes
 from ...errors import MissingDependencyError
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -36,7 +36,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 def is_packed(dtype: str) -> bool:
     """Whether several elements of a dtype share a byte."""
-    return bits(dtype) < 8
+    return dtypes.bits(dtype) < 8
 
 
 def to_bytes(array: Array, dtype: str) -> Bytes:

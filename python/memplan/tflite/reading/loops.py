@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ...importers.claims import Axes, Claim, Seen, as_made, each, like, loops_of
+from ...importers import claims
 from ...importers.loops import Axis, Loop, Rows, broadcast, reshaped
 from ...importers.windows import (
     between,
@@ -28,7 +28,7 @@ _VIEWS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
 @dataclass(frozen=True)
-class Operator(Seen):
+class Operator(claims.Seen):
     """An operator: its options by name, its inputs that are constants, by position, and the dtype of its output."""
 
     kind: str
@@ -45,7 +45,7 @@ class Operator(Seen):
         return self.is_float and not self.option("FusedActivationFunction", 0)
 
 
-Rule = Callable[[Operator], Claim | None]
+Rule = Callable[[Operator], claims.Claim | None]
 
 
 def loops(operator: Operator, inputs: Sequence[str], outputs: Sequence[str]) -> list[Loop]:
@@ -55,7 +55,7 @@ def loops(operator: Operator, inputs: Sequence[str], outputs: Sequence[str]) -> 
         if operator.kind in _VIEWS:
             return reshaped(inputs[0], operator.shape(0), outputs[0], operator.made)
         claim = None if rule is None else rule(operator)
-        return [] if claim is None else loops_of(claim, operator, inputs, outputs)
+        return [] if claim is None else claims.loops_of(claim, operator, inputs, outputs)
     except (AttributeError, IndexError, TypeError, ValueError, ZeroDivisionError):  # not as the operator should be
         return []
 
@@ -63,8 +63,8 @@ def loops(operator: Operator, inputs: Sequence[str], outputs: Sequence[str]) -> 
 # Rules
 
 
-def elementwise(op: Operator) -> Claim:
-    return as_made(op, each(len(op.made)))
+def elementwise(op: Operator) -> claims.Claim:
+    return claims.as_made(op, claims.each(len(op.made)))
 
 
 def _is_mixed(op: Operator) -> bool:
@@ -81,28 +81,28 @@ def _windows(op: Operator, kernel: Sequence[int], dilations: Sequence[int]) -> l
     return found
 
 
-def convolution(op: Operator) -> Claim | None:
+def convolution(op: Operator) -> claims.Claim | None:
     x, w = op.shape(0), op.shape(1)
     if _is_mixed(op):
         return None
     groups = x[3] // w[3]
     made, given = ("m", "c") if groups == 1 else grouped("g", groups, w[0], x[3])
     windows = _windows(op, w[1:3], (op.option("DilationHFactor", 1), op.option("DilationWFactor", 1)))
-    weight: Axes = [made, None, None, "c" if groups == 1 else None]
+    weight: claims.Axes = [made, None, None, "c" if groups == 1 else None]
     sums = "c" if groups == 1 and op.is_whole else ""
-    return Claim([["n", *windows, given], weight, [made]], [["n", "0", "1", made]], sums)
+    return claims.Claim([["n", *windows, given], weight, [made]], [["n", "0", "1", made]], sums)
 
 
-def depthwise_convolution(op: Operator) -> Claim | None:
+def depthwise_convolution(op: Operator) -> claims.Claim | None:
     x, w = op.shape(0), op.shape(1)
     if _is_mixed(op):
         return None
     (made,) = grouped("g", x[3], w[3])
     windows = _windows(op, w[1:3], (op.option("DilationHFactor", 1), op.option("DilationWFactor", 1)))
-    return Claim([["n", *windows, "g"], [None, None, None, made], [made]], [["n", "0", "1", made]])
+    return claims.Claim([["n", *windows, "g"], [None, None, None, made], [made]], [["n", "0", "1", made]])
 
 
-def transposed_convolution(op: Operator) -> Claim | None:
+def transposed_convolution(op: Operator) -> claims.Claim | None:
     """Inputs are the shape of the output, the weight, what is convolved, and a bias."""
     w = op.shape(1)
     if op.dtypes[1] != op.dtypes[2]:
@@ -114,107 +114,109 @@ def transposed_convolution(op: Operator) -> Claim | None:
         read, write = transposed(str(axis), kernel, stride, 1, before)
         reads.append(read)
         writes.append(write)
-    return Claim([None, ["m", None, None, None], ["n", *reads, None], ["m"]], [["n", *writes, "m"]])
+    return claims.Claim([None, ["m", None, None, None], ["n", *reads, None], ["m"]], [["n", *writes, "m"]])
 
 
-def pooling(op: Operator) -> Claim:
+def pooling(op: Operator) -> claims.Claim:
     windows = _windows(op, (op.option("FilterHeight", 1), op.option("FilterWidth", 1)), (1, 1))
-    return Claim([["n", *windows, "c"]], [["n", "0", "1", "c"]])
+    return claims.Claim([["n", *windows, "c"]], [["n", "0", "1", "c"]])
 
 
-def fully_connected(op: Operator) -> Claim | None:
+def fully_connected(op: Operator) -> claims.Claim | None:
     """Of inputs of several axes, the last is that of the weights where the output keeps the others."""
     x, made = op.shape(0), op.made
     if _is_mixed(op) or op.option("WeightsFormat", 0):
         return None
     if list(x[:-1]) == list(made[:-1]):
-        rows = each(len(made) - 1)
-        return Claim([[*rows, "k"], ["n", "k"], ["n"]], [[*rows, "n"]], "k" if op.is_whole else "")
+        rows = claims.each(len(made) - 1)
+        return claims.Claim([[*rows, "k"], ["n", "k"], ["n"]], [[*rows, "n"]], "k" if op.is_whole else "")
     row = "0" if len(made) == 2 and x[0] == made[0] else None
-    rest: Axes = [None] * (len(x) - 1)
-    return Claim([[row, *rest], ["n", None], ["n"]], [[*[None] * (len(made) - 2), row, "n"]])
+    rest: claims.Axes = [None] * (len(x) - 1)
+    return claims.Claim([[row, *rest], ["n", None], ["n"]], [[*[None] * (len(made) - 2), row, "n"]])
 
 
-def batch_product(op: Operator) -> Claim | None:
+def batch_product(op: Operator) -> claims.Claim | None:
     made = op.made
     if _is_mixed(op):
         return None
-    batch = each(len(made) - 2)
+    batch = claims.each(len(made) - 2)
     reads = []
     for position, (letters, adjoint) in enumerate((("mk", "AdjX"), ("kn", "AdjY"))):
         shape = op.shape(position)
         rows = letters[::-1] if op.option(adjoint, False) else letters
         reads.append([*broadcast(shape[:-2], made[:-2], batch), *rows])
-    return Claim(reads, [[*batch, "m", "n"]], "k" if op.is_float else "")
+    return claims.Claim(reads, [[*batch, "m", "n"]], "k" if op.is_float else "")
 
 
 def reduction(adds: bool) -> Rule:
     """Over the axes of the second input. Means of integers are rounded."""
 
-    def rule(op: Operator) -> Claim:
+    def rule(op: Operator) -> claims.Claim:
         rank = len(op.shape(0))
         gone = {axis % max(1, rank) for axis in op.axes(1)}
         keeps = len(op.made) == rank
         writes = [None if axis in gone else str(axis) for axis in range(rank) if keeps or axis not in gone]
         sums = [str(axis) for axis in sorted(gone)] if adds and op.is_float else []
-        return Claim([each(rank)], [writes], sums)
+        return claims.Claim([claims.each(rank)], [writes], sums)
 
     return rule
 
 
-def all_but_last(op: Operator) -> Claim:
-    axes = each(len(op.made), [-1])
-    return Claim([axes], [axes])
+def all_but_last(op: Operator) -> claims.Claim:
+    axes = claims.each(len(op.made), [-1])
+    return claims.Claim([axes], [axes])
 
 
-def concatenation(op: Operator) -> Claim:
-    axes = each(len(op.made), [op.option("Axis", 0)])
-    return Claim([axes] * len(op.inputs), [axes])
+def concatenation(op: Operator) -> claims.Claim:
+    axes = claims.each(len(op.made), [op.option("Axis", 0)])
+    return claims.Claim([axes] * len(op.inputs), [axes])
 
 
-def pack(op: Operator) -> Claim:
+def pack(op: Operator) -> claims.Claim:
     rank = len(op.made)
     axis = op.option("Axis", 0) % rank
-    axes = each(rank, [axis])
-    return Claim([[*axes[:axis], *axes[axis + 1 :]]] * len(op.inputs), [axes])
+    axes = claims.each(rank, [axis])
+    return claims.Claim([[*axes[:axis], *axes[axis + 1 :]]] * len(op.inputs), [axes])
 
 
-def unpack(op: Operator) -> Claim:
+def unpack(op: Operator) -> claims.Claim:
     rank = len(op.shape(0))
     axis = op.option("Axis", 0) % rank
-    axes = each(rank, [axis])
-    return Claim([axes], [[*axes[:axis], *axes[axis + 1 :]]] * len(op.outputs))
+    axes = claims.each(rank, [axis])
+    return claims.Claim([axes], [[*axes[:axis], *axes[axis + 1 :]]] * len(op.outputs))
 
 
 def split(position: int, axis: int) -> Rule:
     """What is split and the axis are at these positions."""
 
-    def rule(op: Operator) -> Claim:
-        axes = each(len(op.shape(position)), op.axes(axis))
-        reads: list[Axes | None] = [None] * len(op.inputs)
+    def rule(op: Operator) -> claims.Claim:
+        axes = claims.each(len(op.shape(position)), op.axes(axis))
+        reads: list[claims.Axes | None] = [None] * len(op.inputs)
         reads[position] = axes
-        return Claim(reads, [axes] * len(op.outputs))
+        return claims.Claim(reads, [axes] * len(op.outputs))
 
     return rule
 
 
-def pad(op: Operator) -> Claim:
+def pad(op: Operator) -> claims.Claim:
     before = [int(rows) for rows in op.constant(1)[:, 0]]
-    return Claim([[Rows(str(axis), 1, 1, rows) for axis, rows in enumerate(before)]], [each(len(before))])
+    return claims.Claim([[Rows(str(axis), 1, 1, rows) for axis, rows in enumerate(before)]], [claims.each(len(before))])
 
 
-def mirror_pad(op: Operator) -> Claim:
+def mirror_pad(op: Operator) -> claims.Claim:
     padded = [axis for axis, rows in enumerate(op.constant(1)) if rows.any()]
-    axes = each(len(op.made), padded)
-    return Claim([axes], [axes])
+    axes = claims.each(len(op.made), padded)
+    return claims.Claim([axes], [axes])
 
 
-def slices(op: Operator) -> Claim:
+def slices(op: Operator) -> claims.Claim:
     starts = [int(start) for start in op.constant(1)]
-    return Claim([[Rows(str(axis), 1, 1, -start) for axis, start in enumerate(starts)]], [each(len(starts))])
+    return claims.Claim(
+        [[Rows(str(axis), 1, 1, -start) for axis, start in enumerate(starts)]], [claims.each(len(starts))]
+    )
 
 
-def strided_slice(op: Operator) -> Claim | None:
+def strided_slice(op: Operator) -> claims.Claim | None:
     """Axes that are dropped have one row; backwards, no rows are read from the first to the last."""
     if op.option("EllipsisMask", 0) or op.option("NewAxisMask", 0) or op.option("Offset", False):
         return None
@@ -226,38 +228,38 @@ def strided_slice(op: Operator) -> Claim | None:
         reads.append(Rows(str(axis), int(step), 1, -begin) if step > 0 and not dropped else None)
         if not dropped:
             writes.append(str(axis) if step > 0 else None)
-    return Claim([reads], [writes])
+    return claims.Claim([reads], [writes])
 
 
-def transpose(op: Operator) -> Claim:
-    return Claim([each(len(op.made))], [[str(axis) for axis in op.axes(1)]])
+def transpose(op: Operator) -> claims.Claim:
+    return claims.Claim([claims.each(len(op.made))], [[str(axis) for axis in op.axes(1)]])
 
 
-def tile(op: Operator) -> Claim:
+def tile(op: Operator) -> claims.Claim:
     axes = [str(k) if a == b else None for k, (a, b) in enumerate(zip(op.shape(0), op.made, strict=True))]
-    return Claim([axes], [axes])
+    return claims.Claim([axes], [axes])
 
 
-def gather(op: Operator) -> Claim | None:
+def gather(op: Operator) -> claims.Claim | None:
     rank = len(op.shape(0))
     axis = op.option("Axis", 0) % rank
     if op.option("BatchDims", 0):
         return None
-    data, indices = each(rank, [axis]), [f"i{k}" for k in range(len(op.shape(1)))]
-    return Claim([data, indices], [[*data[:axis], *indices, *data[axis + 1 :]]])
+    data, indices = claims.each(rank, [axis]), [f"i{k}" for k in range(len(op.shape(1)))]
+    return claims.Claim([data, indices], [[*data[:axis], *indices, *data[axis + 1 :]]])
 
 
-def depth_to_space(op: Operator) -> Claim:
+def depth_to_space(op: Operator) -> claims.Claim:
     block = op.option("BlockSize", 1)
-    return Claim([["n", "h", "w", None]], [["n", Rows("h", block), Rows("w", block), None]])
+    return claims.Claim([["n", "h", "w", None]], [["n", Rows("h", block), Rows("w", block), None]])
 
 
-def space_to_depth(op: Operator) -> Claim:
+def space_to_depth(op: Operator) -> claims.Claim:
     block = op.option("BlockSize", 1)
-    return Claim([["n", Rows("h", block, block), Rows("w", block, block), None]], [["n", "h", "w", None]])
+    return claims.Claim([["n", Rows("h", block, block), Rows("w", block, block), None]], [["n", "h", "w", None]])
 
 
-def resize(op: Operator) -> Claim:
+def resize(op: Operator) -> claims.Claim:
     """Rows and columns; TFLite finds positions in float32."""
     aligned, half = op.option("AlignCorners", False), Fraction(int(op.option("HalfPixelCenters", False)), 2)
     reads: list[Axis] = ["n", None, None, "c"]
@@ -273,7 +275,7 @@ def resize(op: Operator) -> Claim:
             rounding = "round_prefer_ceil" if aligned else "floor"
             taps = [nearest((i + half) * ratio, slack, rounding) for i in range(made)]
         reads[axis] = resized(str(axis), rows, ratio, taps)
-    return Claim([reads], [["n", "1", "2", "c"]])
+    return claims.Claim([reads], [["n", "1", "2", "c"]])
 
 
 _ELEMENTWISE = """
@@ -298,5 +300,5 @@ RULES: Mapping[str, Rule] = {
     **{"TRANSPOSE": transpose, "TILE": tile, "BROADCAST_TO": elementwise, "GATHER": gather},
     **{"DEPTH_TO_SPACE": depth_to_space, "SPACE_TO_DEPTH": space_to_depth},
     **{"ARG_MAX": reduction(adds=False), "ARG_MIN": reduction(adds=False)},
-    "EMBEDDING_LOOKUP": like("i, _* -> i*"),
+    "EMBEDDING_LOOKUP": claims.like("i, _* -> i*"),
 }

@@ -17,9 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ...importers.claims import Claim, nested_of
+from ...importers import claims, windows
 from ...importers.loops import Axis, Loop
-from ...importers.windows import resized
 from .loops import RULES, Operator, Rule
 
 _MOST_LOOPS = 2  # that are in order: an output is born in pieces of these
@@ -92,7 +91,7 @@ def ordered(operator: Operator, inputs: Sequence[str], outputs: Sequence[str]) -
         if claim is None:
             return None
         rank = len(operator.made)
-        found = nested_of(claim, operator, inputs, outputs, entry.axes(rank))[:_MOST_LOOPS]
+        found = claims.nested_of(claim, operator, inputs, outputs, entry.axes(rank))[:_MOST_LOOPS]
     except (AttributeError, IndexError, TypeError, ValueError, ZeroDivisionError):  # not as the operator should be
         return None
     single = math.prod(loop["extent"] for loop in found) == math.prod(operator.made)
@@ -142,7 +141,7 @@ def _alike(dtypes: str, inputs: int = 1) -> tuple[str, ...]:
 # Claims that differ from those of the operator, whoever computes it
 
 
-def _resized_by_integers(op: Operator) -> Claim | None:
+def _resized_by_integers(op: Operator) -> claims.Claim | None:
     """Rows and columns of a bilinear resize of integers, whose positions are in units of 1 / 1024, rounded."""
     if op.is_float:
         return RULES["RESIZE_BILINEAR"](op)
@@ -159,11 +158,11 @@ def _resized_by_integers(op: Operator) -> Claim | None:
         taps = [(max(0, place // 1024), min((place + 1023) // 1024, rows - 1)) for place in places]
         if max(first for first, _ in taps) >= rows:  # the kernel reads behind the input
             return None
-        reads[axis] = resized(str(axis), rows, Fraction(scale, 1024), taps)
-    return Claim([reads], [["n", "1", "2", "c"]])
+        reads[axis] = windows.resized(str(axis), rows, Fraction(scale, 1024), taps)
+    return claims.Claim([reads], [["n", "1", "2", "c"]])
 
 
-def _rows_of_products(op: Operator) -> Claim | None:
+def _rows_of_products(op: Operator) -> claims.Claim | None:
     """The kernel takes the input as rows as long as those of the weights, one for each row of the output."""
     as_rows = math.prod(op.shape(0)) == math.prod(op.made[:-1]) * op.shape(1)[-1]
     return RULES["FULLY_CONNECTED"](op) if as_rows else None

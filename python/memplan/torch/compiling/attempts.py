@@ -18,8 +18,8 @@ from typing import Any
 
 from torch import fx
 
+from ... import sizes
 from ...plans.failing import InfeasibleError
-from ...sizes import Budget, format_bytes, with_bytes
 from ..private_compiler import AsyncCompile, PyCodeCache, functorch_config, keep_source
 from .budget import Known, WithinBudget, of_kept, unfit
 from .capacity_search import Attempt, Search
@@ -60,7 +60,7 @@ def within(
     inputs: Sequence[Any],
     settings: Settings,
     patches: dict[str, Any],
-    budget: Budget,
+    budget: sizes.Budget,
 ) -> Code:
     """A graph within a budget, in the buffers of its wrappers too; ``compiled`` compiles one by its settings.
 
@@ -75,7 +75,7 @@ def within(
         return usual.found()  # there is nothing to count
     limit = budget.of(lambda: kept + max(usual.holds, updating), kept) - kept
     if max(updating, 1) > limit:
-        where = f"the optimizer's step needs {format_bytes(updating)} for gradients and what it makes"
+        where = f"the optimizer's step needs {sizes.format_bytes(updating)} for gradients and what it makes"
         raise unfit(limit, kept, Floor(updating, where if updating else "these are kept"))
     return (usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)).found()
 
@@ -151,9 +151,9 @@ class _Partitions:
     def _infeasible(self, limit: int) -> InfeasibleError:
         found = min(self._said)
         capacity, least = self._kept + limit, self._kept + found
-        text = f"no partition of the graph was found that fits {with_bytes(capacity)} as Inductor fuses it"
+        text = f"no partition of the graph was found that fits {sizes.with_bytes(capacity)} as Inductor fuses it"
         moment = f"; its worst moment is in {self._said[found]}" if self._said[found] else ""
-        message = f"{text}; the least found holds {with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
+        message = f"{text}; the least found holds {sizes.with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
         return InfeasibleError(message, capacity=capacity, peak=least)
 
 

@@ -21,8 +21,8 @@ from unittest import mock
 from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
+from ... import sizes
 from ...plans.failing import InfeasibleError
-from ...sizes import format_bytes, with_bytes
 from ..private_compiler import CustomPartitionerFn, functorch_config, get_hash_for_files, partitioners, require_forward
 from .capacity_search import Attempt, Search
 from .copies import AGAIN
@@ -257,7 +257,7 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
     if search.best is not None:
         return search.best.found
     least = min(usual, search.least.holds if search.least else usual)
-    text = f"no partition of the graph was found that fits {with_bytes(budget)}"
+    text = f"no partition of the graph was found that fits {sizes.with_bytes(budget)}"
     raise InfeasibleError(f"{text}; the least found holds {least:,} at once", capacity=budget, peak=least)
 
 
@@ -269,14 +269,15 @@ def _before_fusing(budget: int, fused: int, whole: int) -> int:
 def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:
     """The error if a step holds more whatever is done; the limit and the floor are besides what is kept."""
     least = kept + floor.total
-    text = f"no partition of the graph fits {with_bytes(kept + limit)}: a step holds at least {with_bytes(least)}, "
+    asked, needed = sizes.with_bytes(kept + limit), sizes.with_bytes(least)
+    text = f"no partition of the graph fits {asked}: a step holds at least {needed}, "
     message = f"{text}{of_kept(kept)}, because {floor.where}"
     return InfeasibleError(message, capacity=kept + limit, lower_bound=least)
 
 
 def of_kept(kept: int) -> str:
     """How much of what is held was there before, in words."""
-    return f"{format_bytes(kept)} of it weights, inputs and states"
+    return f"{sizes.format_bytes(kept)} of it weights, inputs and states"
 
 
 def _repeated(forward: fx.GraphModule, backward: fx.GraphModule) -> float:

@@ -10,7 +10,7 @@ import sympy
 import torch
 
 from ...errors import UnsupportedError
-from ...plans.usage import free_ranges
+from ...plans import usage
 from ..inductor.wrapper import Call
 from ..private import OpOverload
 from ..private_compiler import V, wrapper
@@ -154,7 +154,7 @@ class Code:
         kept = np.array([block.source != "scratch" for block in arena.blocks])
         alive = kept & (problem.first <= step) & (step < problem.last)
         begins = arena.plan.offsets[alive]
-        return free_ranges(begins, begins + problem.size[alive], arena.unit, alignment, -(-_LEAST // arena.hint))
+        return usage.free_ranges(begins, begins + problem.size[alive], arena.unit, alignment, -(-_LEAST // arena.hint))
 
 
 class _Offer(wrapper.WrapperLine):

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core
+from ... import _core, sizes
 from ...explaining.explanation import Explanation
 from ...explaining.held import Held, Whole
 from ...plans.record import PlanRecord
-from ...printing.units import format_bytes
 from . import given, trimming
 
 _CURES = {
@@ -149,7 +148,7 @@ def worst_of(graphs: Sequence[Loaded]) -> str:
     _, device, graph = max(each, key=lambda one: one[0])
     found = _held(graph.name, **graph.held[device]).explain()
     op = f", at {found.peak_step.op}" if found.peak_step and found.peak_step.op else ""
-    largest = [f"{format_bytes(a.bytes)} {a.why}{f' ({a.op})' if a.op else ''}" for a in found.alive[:_NAMED]]
+    largest = [f"{sizes.format_bytes(a.bytes)} {a.why}{f' ({a.op})' if a.op else ''}" for a in found.alive[:_NAMED]]
     return f"{graph.name}{op}: {', '.join(largest)}"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ...printing.units import format_bytes
+from ... import sizes
 from ..private import OpOverload, packet_of
 from ..private_compiler import PlainAOTOutput, inductor_config, partitioners, post_grad
 from ..reading.effects import flat_tensors
@@ -59,7 +59,7 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
     source = _sources(joint)
     maker = {s: node for node in reversed(joint.nodes) for s in storages(node)}
 
-    def sizes(nodes: Iterable[fx.Node]) -> Sizes:
+    def bytes_of(nodes: Iterable[fx.Node]) -> Sizes:
         """Of what they make or show: no more than is shown, for Inductor may make that part alone."""
         found: Sizes = {}
         for node in nodes:
@@ -70,25 +70,25 @@ def floor_of(joint: fx.Graph, *, whole: bool = True) -> Floor:
                     found[place] = max(found.get(place, 0), min(size, shown))
         return found
 
-    kept = sizes(first)
-    gradients = sizes(node for node, _ in outputs if node in backward)
+    kept = bytes_of(first)
+    gradients = bytes_of(node for node, _ in outputs if node in backward)
     summed = sum(size for place, size in gradients.items() if place not in kept)
     best = Floor(sum(kept.values()) + summed, _said("the end of the backward pass", kept, maker, summed))
-    begin = {**sizes(node for node in tangents if node.users), **kept}
+    begin = {**bytes_of(node for node in tangents if node.users), **kept}
     if sum(begin.values()) > best.total:
         best = Floor(sum(begin.values()), _said("the beginning of the backward pass", begin, maker))
     if not whole:
         return best
     called = dict.fromkeys(node for node in joint.nodes if _is_called(node))
-    read = sizes(used for node in called for used in node.all_input_nodes)
+    read = bytes_of(used for node in called for used in node.all_input_nodes)
     loops = {*partitioners.pointwise_ops()}
     for node in joint.nodes:
         if node in called:
             under = total_of(node)
-            need = sizes([*(used for used in node.all_input_nodes if used is not under), *_results(node)])
+            need = bytes_of([*(used for used in node.all_input_nodes if used is not under), *_results(node)])
         elif packet_of(node.target) in loops:
-            made = {place: read[place] for place in sizes([node]).keys() & read.keys()}
-            need = {**made, **sizes(used for used in node.all_input_nodes if made and used in tangents)}
+            made = {place: read[place] for place in bytes_of([node]).keys() & read.keys()}
+            need = {**made, **bytes_of(used for used in node.all_input_nodes if made and used in tangents)}
         else:
             continue
         if node in backward:
@@ -140,6 +140,6 @@ def _sources(joint: fx.Graph) -> Sizes:
 
 def _said(where: str, need: Sizes, maker: dict[int, fx.Node], gradients: int = 0) -> str:
     largest = sorted(need, key=lambda place: -need[place])[:_NAMED]
-    parts = [f"{format_bytes(gradients)} of gradients"] if gradients else []
-    parts += [f"{format_bytes(need[place])} of {in_words(maker[place])}" for place in largest]
+    parts = [f"{sizes.format_bytes(gradients)} of gradients"] if gradients else []
+    parts += [f"{sizes.format_bytes(need[place])} of {in_words(maker[place])}" for place in largest]
     return f"{where} needs {', '.join(parts)}"

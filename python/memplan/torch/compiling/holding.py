@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from ...explaining.held import ARENA, NOWHERE
+from ...explaining import held
 from ..inductor.lines import Ledger
 from ..inductor.wrapper import Block
 from ..private_compiler import V
@@ -38,7 +38,7 @@ def holding(
         "size": [block.bytes for block in here],
         "first": [block.first for block in here],
         "last": [block.last for block in here],
-        "arena": [place.get(block.name, NOWHERE) for block in here],
+        "arena": [place.get(block.name, held.NOWHERE) for block in here],
         "kinds": [_kind(block, kind, seen, block.name in place) for block in here],
         "made": [_made(block) for block in here],
         "idle": [_idle(block) for block in here],
@@ -52,7 +52,7 @@ def _kind(block: Block, kind: str, seen: set[str], inside: bool) -> str:
     if block.source == "scratch":
         return SCRATCH
     if inside:
-        return ARENA
+        return held.ARENA
     if block.source == "given":
         return GIVEN if block.name.startswith("tangents") else RETURNED_BEFORE if block.name in seen else SAVED
     if block.escapes and kind == "backward":

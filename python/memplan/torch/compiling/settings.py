@@ -9,11 +9,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ... import _core
-from ...options.checks import names, switch
+from ... import _core, sizes
+from ...options import checks
+from ...planning import registry
 from ...planning.orders import check_order
-from ...planning.registry import IN_PYTHON, check_planner, find
-from ...sizes import Budget, budget_of, in_bytes
 from ...text import nearest
 
 FORMAT = 17  # of what is written into wrapper code: one more with each change, so that no cache mixes two
@@ -34,7 +33,7 @@ class Settings:
     serve: bool = True  # whether kernels of torch get memory of arenas for their results and scratch
     pages: bool = True  # whether what compiled code allocates has pages of its own
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
-    budget: Budget | None = None  # what a step may hold: what forward saves is chosen so
+    budget: sizes.Budget | None = None  # what a step may hold: what forward saves is chosen so
     allow: tuple[str, ...] = ("recompute",)  # what may be done for a budget, as in `memplan.fit`
     optimizer: Any = field(default=None, repr=False, compare=False)  # whose states and update a budget counts
     fuse_within: int | None = None  # ops that are farther apart in the graph are not fused; None: as torch does
@@ -52,8 +51,8 @@ class Settings:
 
 def _code_of(planner: str) -> str:
     """A digest of a planner that is not memplan's: of its function's source, or one that no other has."""
-    row = find(planner)
-    if row.run is None or row in IN_PYTHON:
+    row = registry.find(planner)
+    if row.run is None or row in registry.IN_PYTHON:
         return ""
     try:
         return hashlib.sha256(inspect.getsource(row.run).encode()).hexdigest()
@@ -71,10 +70,15 @@ def settings_of(
     TypeError, ValueError
         An option that neither knows, or a value that memplan's cannot have.
     """
-    own: dict[str, Any] = {"planner": check_planner, "place": _place, "alignment": _alignment, "split": switch("split")}
+    own: dict[str, Any] = {
+        "planner": registry.check_planner,
+        "place": _place,
+        "alignment": _alignment,
+        "split": checks.switch("split"),
+    }
     own |= {
-        "serve": switch("serve"),
-        "pages": switch("pages"),
+        "serve": checks.switch("serve"),
+        "pages": checks.switch("pages"),
         "order": check_order,
         "budget": _budget,
         "allow": _allow,
@@ -113,7 +117,7 @@ def _place(value: Any) -> tuple[str, ...]:
 
 
 def _allow(value: Any) -> tuple[str, ...]:
-    ways = names(value, "allow")
+    ways = checks.names(value, "allow")
     for way in ways or [""]:
         if way not in WAYS:
             near = nearest(way, WAYS)
@@ -123,11 +127,11 @@ def _allow(value: Any) -> tuple[str, ...]:
 
 
 def _alignment(value: Any) -> int:
-    size = in_bytes(value, "alignment", _LEAST_ALIGNMENT)
+    size = sizes.in_bytes(value, "alignment", _LEAST_ALIGNMENT)
     if size & (size - 1):
         raise ValueError(f"alignment must be a power of two, got {value!r}")
     return size
 
 
-def _budget(value: Any) -> Budget | None:
-    return None if value is None else budget_of(value, "budget", of_step=True)
+def _budget(value: Any) -> sizes.Budget | None:
+    return None if value is None else sizes.budget_of(value, "budget", of_step=True)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ... import _core
-from ...calls import keywords, positional
+from ... import _core, calls
 from ...plans.record import PlanRecord
 from ..installed import require_tested, require_torch
 from .wrapper import Block, Pool
@@ -115,7 +114,7 @@ class InductorCapture:
         return _core.Problem(*_columns(rows), names=[block.name for block in rows])
 
     def __str__(self) -> str:
-        from ...printing.units import format_bytes
+        from ... import sizes
 
         load = self.load
         made = sum(block.source == "wrapper" for block in self.needed)
@@ -124,9 +123,11 @@ class InductorCapture:
         ]
         peaks = {"load of all": load, "torch.compile": self.reuse_peak, "with pools": self.pool_peak}
         for what, peak in peaks.items():
-            figure = self.pools_error if peak is None else f"{format_bytes(peak)}  {peak / max(load, 1):.3f} x load"
+            figure = (
+                self.pools_error if peak is None else f"{sizes.format_bytes(peak)}  {peak / max(load, 1):.3f} x load"
+            )
             lines.append(f"  {what:14} {figure}")
-        placed, whole = (format_bytes(problem.load) for problem in (self.problem, self.whole))
+        placed, whole = (sizes.format_bytes(problem.load) for problem in (self.problem, self.whole))
         lines.append(f"  {'to be placed':14} {placed}  load of what plan() places, the buffers of the wrapper")
         if placed != whole:
             lines.append(f"  {'':14} {whole}  load of what plan(kernels=True) places, those of kernels too")
@@ -182,7 +183,7 @@ def capture_inductor(
     """
     if not callable(fn_or_module) or isinstance(fn_or_module, type):
         raise TypeError(f"fn_or_module must be a function or a torch.nn.Module, got {fn_or_module!r}")
-    call = positional(args), keywords(kwargs)
+    call = calls.positional(args), calls.keywords(kwargs)
     require_torch("capture_inductor")
     require_tested("capture_inductor")
     from .compiled import compiled_wrappers

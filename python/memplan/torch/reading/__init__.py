@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ...calls import keywords, positional
+from ... import calls
 from ...errors import SourceError, UnsupportedError
 from ..installed import names_of_torch, require_torch, silenced
 
@@ -68,7 +68,7 @@ def import_torch(
     number, or the step of the optimizer cannot be traced.
     """
     require_torch(_WHAT)
-    call = positional(args), keywords(kwargs)
+    call = calls.positional(args), calls.keywords(kwargs)
     if optimizer is not None and not train:
         raise TypeError("option optimizer needs train=True: its step follows the backward pass")
     if keep_gradients and optimizer is None:

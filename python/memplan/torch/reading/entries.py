@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ...dtypes import is_known, nbytes
+from ... import dtypes
 from .geometry import Geometry
 from .loops import Rows, Written
 from .relations import NOTHING, Offers
@@ -83,7 +83,7 @@ def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
     """
     size = 0 if outside else value.nbytes
     entry: dict[str, Any] = {"name": value.name, "bytes": size, "kind": value.kind, "dtype": value.dtype}
-    if not is_known(value.dtype) or nbytes(value.dtype, value.shape) <= size:
+    if not dtypes.is_known(value.dtype) or dtypes.nbytes(value.dtype, value.shape) <= size:
         entry["shape"] = value.shape
     return entry
 
@@ -128,9 +128,9 @@ def loop_entry(loop: OpLoop) -> dict[str, Any]:
 
 def has_rows(value: Value) -> bool:
     """Whether the shape of a tensor says what lies in memory: it has the bytes, and no others but those between."""
-    if not is_known(value.dtype):
+    if not dtypes.is_known(value.dtype):
         return False
-    needed = nbytes(value.dtype, value.shape)
+    needed = dtypes.nbytes(value.dtype, value.shape)
     return needed == value.nbytes or (value.is_view and needed < value.nbytes)
 
 

@@ -18,8 +18,8 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.func import functional_call
 
 from ...errors import SourceError
+from ...importers import notes
 from ...importers.graph_dict import peak_of
-from ...importers.notes import say
 from ..private import HigherOrderOperator, OpOverload, pytree, qualified_name, schema_of
 from .costs import flops_of
 from .double import Double
@@ -371,7 +371,7 @@ def note_mode(module: fx.GraphModule, train: bool) -> None:
         kinds = sorted(found, key=lambda name: "norm" in name)
         what = f"{', '.join(kinds[:-1])} and {kinds[-1]}" if len(kinds) > 1 else kinds[0]
         runs = "run" if len(kinds) > 1 else "runs"
-        say(
+        notes.say(
             f"exported in {mode} mode: {what} {runs} as in {steps[0]}, and so does all else that asks for the mode; "
             f"for {steps[1]}, which may need other bytes, export the model after model.{other}()"
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, free_unbacked_symbols
 
 from ...errors import SourceError, UnsupportedError
-from ...importers.notes import say
+from ...importers import notes
 from ..private import pytree
 from .failing import place_in
 
@@ -116,7 +116,7 @@ class LateSizes:
             f"{'' if late.name in self.dims else ', the most that it may be'}{f' ({late.place})' if late.place else ''}"
             for symbol, late in self.found.items()
         )
-        say(f"sizes that depend on data are planned for: {'; '.join(sizes)}")
+        notes.say(f"sizes that depend on data are planned for: {'; '.join(sizes)}")
 
     def _concrete(self, result: Any) -> Any:
         def number(size: Any) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx
 
 from ...errors import SourceError
-from ...importers.notes import say
+from ...importers import notes
 from ..installed import silenced
 from ..private import pytree
 from .double import Double, Exchanging
@@ -204,7 +204,7 @@ def _require_settled(tracing: _Tracing, listener: Listener | None) -> None:
     advice = "a buffer that it writes to in place, self.b.copy_(...), is carried on"
     if listener is not None:
         raise SourceError(f"{label_of(tracing.module)}: {what}; a plan would repeat the first run; {advice}")
-    say(f"{what}; run() refuses that: a plan would repeat the first run; {advice}")
+    notes.say(f"{what}; run() refuses that: a plan would repeat the first run; {advice}")
 
 
 def run_nodes(module: fx.GraphModule, args: tuple[Any, ...], kwargs: Mapping[str, Any], paths: ModulePaths) -> Any:

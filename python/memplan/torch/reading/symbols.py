@@ -10,8 +10,7 @@ from torch import Tensor, fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from ...errors import SourceError
-from ...importers.notes import say
-from ...importers.unbound import Dimension, no_sizes
+from ...importers import notes, unbound
 from ..private import OpOverload, pytree, traced_sizes
 from .failing import OTHERS, place_of_node
 
@@ -100,7 +99,9 @@ class Symbols:
                 raise _unknown_size(node, symbol, most)
             found[str(symbol)] = most
             place = place_of_node(node).removeprefix("; ") or f"node '{node.name}'"
-            say(f"a size that depends on data is planned for the most that it may be: {symbol} = {most} ({place})")
+            notes.say(
+                f"a size that depends on data is planned for the most that it may be: {symbol} = {most} ({place})"
+            )
         return found
 
     def _find(self, graph: fx.Graph) -> None:
@@ -133,14 +134,14 @@ class Symbols:
                 )
         missing = [symbol for symbol in self._where if symbol not in value]
         if missing:
-            raise no_sizes([self._dimension(symbol) for symbol in missing])
+            raise unbound.no_sizes([self._dimension(symbol) for symbol in missing])
         return value
 
-    def _dimension(self, symbol: Any) -> Dimension:
+    def _dimension(self, symbol: Any) -> unbound.Dimension:
         label, example = self._labels[symbol], traced_sizes(self._shape_env).get(symbol)
         names = (str(symbol),) if label is None else (label, str(symbol))
         span = _span(self._ranges.get(symbol))
-        return Dimension(names, self._where[symbol], span, None if example is None else int(example))
+        return unbound.Dimension(names, self._where[symbol], span, None if example is None else int(example))
 
     def _check_ranges(self, dims: Mapping[str, int], ranges: Mapping[Any, Any]) -> None:
         for symbol, number in self._value.items():

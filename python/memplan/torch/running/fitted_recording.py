@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import _core
-from ...kinds import FETCH, MOVE_OUT, MOVES
+from ... import _core, kinds
 from ..private import pytree, schema_of
 from .recording import CallRecord, Recording, StorageRecord, View
 
@@ -61,11 +60,11 @@ class _Copying:
         self._new = recording.copied()
 
     def run(self, planned: _core.Graph) -> Recording:
-        fetched = {name.rsplit("~", 1)[0] for op in planned.ops if op.type == FETCH for name in op.outputs}
-        out = {self._root.get(name, name) for op in planned.ops if op.type == MOVE_OUT for name in op.inputs}
+        fetched = {name.rsplit("~", 1)[0] for op in planned.ops if op.type == kinds.FETCH for name in op.outputs}
+        out = {self._root.get(name, name) for op in planned.ops if op.type == kinds.MOVE_OUT for name in op.inputs}
         self._new.handed = {self._storage_of[name]: partial(self._host.fetch, name) for name in out - fetched}
         for step, op in enumerate(planned.ops):
-            if op.type in MOVES:
+            if op.type in kinds.MOVES:
                 self._move(op, step)
                 continue
             again = op.name not in self._place
@@ -104,7 +103,7 @@ class _Copying:
         root = self._root.get(root, root)
         storage = self._storage_of[root]
         ops = range(step, step + 1)
-        if op.type == MOVE_OUT:
+        if op.type == kinds.MOVE_OUT:
             view = self._all_of(storage)
             self._new.calls.append(CallRecord(partial(self._host.keep, root), (view,), {}, (view,), (), (), True, ops))
             return

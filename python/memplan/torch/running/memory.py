@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ... import _core
 from ...errors import InvalidPlanError, UnsupportedError
-from ...plans.usage import free_ranges
+from ...plans import usage
 from ..private import set_conj, set_neg
 from .pages import LEAST, mapped, page_down, page_up, taken
 from .recording import Recording, StorageRecord, View
@@ -134,7 +134,7 @@ class Memory:
         spans = [span for view in given if (span := self.span(view)) is not None]
         used = np.array(spans, dtype=np.int64).reshape(-1, 2)
         address, found = self.arena.data_ptr(), []
-        for offset, room in free_ranges(used[:, 0], used[:, 1], len(self.arena), 1, LEAST):
+        for offset, room in usage.free_ranges(used[:, 0], used[:, 1], len(self.arena), 1, LEAST):
             begin = page_up(address + offset)
             end = min(page_down(address + offset + room), begin + page_down(nbytes))
             found += [(begin, end)] if begin < end else []

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ...errors import UnsupportedError
-from ...plans.usage import BEGIN, BUFFER, END, FIRST, cut, free_ranges, joined, rectangles
+from ...plans import usage
 from ..malloc import trim
 from ..training.library import cpu_if_built
 from .kernels import Instruction
@@ -123,7 +123,7 @@ class Offering:
         address = self._memory.arena.data_ptr()
         begin, end = page_up(address + self._plan.peak), page_up(address + peak)
         moves = []
-        for offset, room in free_ranges(used[:, 0], used[:, 1], self._plan.peak, 1, LEAST):
+        for offset, room in usage.free_ranges(used[:, 0], used[:, 1], self._plan.peak, 1, LEAST):
             origin = page_up(address + offset)
             nbytes = min(page_down(address + offset + room) - origin, end - begin)
             if nbytes >= LEAST:
@@ -134,19 +134,19 @@ class Offering:
     def _in_use(self, step: int, results: Sequence[_Result]) -> _Ints:
         """Bytes of the arena that are in use at a step, or reserved, as `Problem` takes them."""
         if self._used is None:
-            rows = rectangles(self._plan.problem)
+            rows = usage.rectangles(self._plan.problem)
             if self._plan.buffers is not None:  # the workspace of a step is what its kernel gets
-                rows = rows[~np.isin(rows[:, BUFFER], self._plan.buffers.buffer_of_workspace)]
-            base = self._plan.offsets[rows[:, BUFFER]]
-            placed = np.column_stack([base + rows[:, BEGIN], base + rows[:, END], rows[:, FIRST:]])
+                rows = rows[~np.isin(rows[:, usage.BUFFER], self._plan.buffers.buffer_of_workspace)]
+            base = self._plan.offsets[rows[:, usage.BUFFER]]
+            placed = np.column_stack([base + rows[:, usage.BEGIN], base + rows[:, usage.END], rows[:, usage.FIRST :]])
             reserved = self._plan.problem.reserved
             self._used = placed if reserved is None else np.concatenate([placed, reserved])
         now = self._used[(self._used[:, 2] <= step) & (step < self._used[:, 3])]
         address, always = self._memory.arena.data_ptr(), np.iinfo(np.int64)
         places = [(at - address, at - address + size, born) for at, size, born in results]
-        spans = joined([(begin, end) for begin, end, *_ in now.tolist()])
+        spans = usage.joined([(begin, end) for begin, end, *_ in now.tolist()])
         for begin, end, _ in places:
-            spans = cut(spans, (begin, end))
+            spans = usage.cut(spans, (begin, end))
         used = [(*span, always.min, always.max) for span in spans] + [(*place, always.max) for place in places]
         return np.array(used, dtype=np.int64).reshape(-1, 4)
 

@@ -19,8 +19,7 @@ from torch import Tensor, fx
 from ... import _core
 from ...errors import SourceError
 from ...options.source import Source
-from ...running.matching import require_no_moves, require_same, whole_graph
-from ...running.poison import GARBAGE, deaths
+from ...running import matching, poison
 from ...running.program import Run
 from ..installed import names_of_torch
 from ..private import STEPPED, neg_view
@@ -86,10 +85,10 @@ class TorchProgram:
         )
         program = self._made_of(source)
         assert isinstance(program, TorchProgram)
-        planned = whole_graph(plan)
+        planned = matching.whole_graph(plan)
         assert planned is not None
         try:
-            require_same(planned, program.graph)
+            matching.require_same(planned, program.graph)
         except SourceError as error:
             raise SourceError(f"{changed}: {error}") from None
         return program
@@ -118,7 +117,7 @@ class TorchProgram:
         """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
         ops = plan.graph.ops
-        require_no_moves(plan)
+        matching.require_no_moves(plan)
         with names_of_torch("a program of torch"):
             from .graph_module import call_like, reordered
 
@@ -215,7 +214,7 @@ class BoundProgram:
             try:
                 found = self._sources.gather(args, kwargs, weights, there)
                 for begin, end in self._free if check else ():
-                    memory.arena[begin:end].fill_(GARBAGE)
+                    memory.arena[begin:end].fill_(poison.GARBAGE)
                 self._sources.place(found)
                 self._copied = 0
                 with self._offering.installed():
@@ -263,11 +262,11 @@ class BoundProgram:
             for _, run in self._steps:
                 run()
             return
-        dead = sorted(deaths(self._plan).items(), reverse=True)
+        dead = sorted(poison.deaths(self._plan).items(), reverse=True)
         for step, run in self._steps:
             while dead and dead[-1][0] <= step:
                 for begin, end in dead.pop()[1]:
-                    self._memory.arena[begin:end].fill_(GARBAGE)
+                    self._memory.arena[begin:end].fill_(poison.GARBAGE)
             run()
 
     def _result(self, views: bool) -> Run:

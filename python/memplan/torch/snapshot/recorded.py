@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ...errors import SourceError
-from ...plans.fragmentation import Fragmentation, PoolUse
+from ...plans import fragmentation
 from ...plans.record import PlanRecord
 from .names import Namer
 from .trace import Pool, Walked
@@ -93,7 +93,7 @@ class Snapshot:
         return tuple(dict.fromkeys(device for device, _ in self._keys))
 
     @property
-    def pools(self) -> tuple[PoolUse, ...]:
+    def pools(self) -> tuple[fragmentation.PoolUse, ...]:
         return tuple(self._use(number) for number in range(len(self._keys)))
 
     @property
@@ -148,7 +148,7 @@ class Snapshot:
             self._apart(self._pool[rows], numbers),
         )
 
-    def report(self, plan: PlanRecord | None = None) -> Fragmentation:
+    def report(self, plan: PlanRecord | None = None) -> fragmentation.Fragmentation:
         """What was reserved, what was allocated at most, what a plan needs, and hence what fragmentation costs.
 
         Parameters
@@ -224,14 +224,14 @@ class Snapshot:
 
     def _use_of(
         self, numbers: Iterable[int], planned: int | None = None, covered: dict[int, int] | None = None
-    ) -> Fragmentation:
+    ) -> fragmentation.Fragmentation:
         """The figures of some pools together, summed over devices."""
         chosen = list(numbers)
         by_device: dict[int, list[int]] = {}
         for n in chosen:
             by_device.setdefault(self._keys[n][0], []).append(n)
         groups = list(by_device.values())
-        return Fragmentation(
+        return fragmentation.Fragmentation(
             sum(map(self._most_reserved, groups)),
             sum(self._load(group, GRANULE) for group in groups),
             sum(self._load(group, 1) for group in groups),
@@ -240,10 +240,10 @@ class Snapshot:
             self.notes,
         )
 
-    def _use(self, number: int, planned: int | None = None) -> PoolUse:
+    def _use(self, number: int, planned: int | None = None) -> fragmentation.PoolUse:
         device, (stream, private) = self._keys[number]
         blocks = int((self._pool == number).sum())
-        return PoolUse(
+        return fragmentation.PoolUse(
             device, stream, private, blocks, self._most_reserved([number]), self._load([number], GRANULE), planned
         )
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ... import sizes
 from ...errors import SourceError, UnsupportedError
-from ...estimating.result import Estimate
+from ...estimating import result
 from ...plans.failing import InfeasibleError
-from ...sizes import budget_of, format_bytes, with_bytes
 from ..estimating import dry_run_of, of_run, step_load
 from ..reading.dry_run import DryRun
 from .choosing import Candidate, Way, candidates_of, choose
@@ -34,8 +34,8 @@ class Chosen:
     modules: tuple[tuple[str, ...], ...]  # by the way: names of modules, in the order of forward
     # what they add, as a share of the cost of a step: floating-point operations, and bytes that ops touch
     added_cost: float
-    before: Estimate  # A step without and with it
-    after: Estimate
+    before: result.Estimate  # A step without and with it
+    after: result.Estimate
     run: DryRun  # with it
     updates: bool = False  # whether gradients are used as they come
     heads: tuple[str, ...] = ()  # modules whose logits are never whole
@@ -107,7 +107,7 @@ def fit_modules(
     come, which costs nothing; with `must`, it is an error if the optimizer cannot. The logits of `heads` may never be
     whole, which costs nothing either; None: ops run as a whole. InfeasibleError if no such modules were found.
     """
-    asked = budget_of(budget, "budget", or_least=True, of_step=True)
+    asked = sizes.budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
     before = of_run(usual, step.device)
     limit = None if asked.least else asked.of(lambda: before.total, before.kept)
@@ -176,7 +176,7 @@ def _updating(step: Step, must: bool) -> DryRun | None:
 class _Search:
     """Looks for modules with which a step holds little, and tries what it finds."""
 
-    def __init__(self, step: Step, found: DryRun, before: Estimate, ways: Sequence[Way], updates: bool) -> None:
+    def __init__(self, step: Step, found: DryRun, before: result.Estimate, ways: Sequence[Way], updates: bool) -> None:
         self._step, self._found, self._before, self._ways, self._updates = step, found, before, ways, updates
         load, total = step_load(found, step.device), of_run(found, step.device).total
         # What else is held at all times, such as rounding of what is kept, is added.
@@ -263,14 +263,15 @@ def _infeasible(
     """The error: what no choice can go below, or what was found, and which tensors stand in the way."""
     best = least.after
     if floor.total > limit:
-        text = f"no choice of modules fits {with_bytes(limit)}: a step holds at least {with_bytes(floor.total)}, "
+        needed = sizes.with_bytes(floor.total)
+        text = f"no choice of modules fits {sizes.with_bytes(limit)}: a step holds at least {needed}, "
         text += f"because {floor.where}"
     else:
         with applied(ways, least.modules):
             run = step.run(watch=True, updates=least.updates)
-        held = ", ".join(f"{format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
+        held = ", ".join(f"{sizes.format_bytes(size)} of {name}" for name, size in best.parts.items() if size)
         worst = worst_of(run, int(step_load(run, step.device).argmax()))
-        text = f"no modules were found with which a step fits {with_bytes(limit)}; its worst moment is in the "
+        text = f"no modules were found with which a step fits {sizes.with_bytes(limit)}; its worst moment is in the "
         text += f"{best.phase} pass, at {best.at}: {held}; the largest are {', '.join(worst)}"
     more = "" if len(ways) > 1 else "memplan.torch.fit may find more, and "
     more += "" if least.updates else "updates as gradients come hold less, if optimizer= is an instance that can, and "
@@ -279,5 +280,5 @@ def _infeasible(
         name = max(left, key=lambda name: name.count(".") + bool(name))
         who = f"module '{name}'" if name else "the model"
         text += f"; {who} stays as it is: what it reads or keeps is written to by {left[name].where}"
-    message = f"{text}; the least found is {with_bytes(best.total)}; {advice}"
+    message = f"{text}; the least found is {sizes.with_bytes(best.total)}; {advice}"
     return InfeasibleError(message, capacity=limit, lower_bound=floor.total, peak=best.total)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 
+from ... import sizes
 from ...explaining.explanation import Explanation
-from ...options.checks import names, number
+from ...options import checks
 from ...plans.failing import InfeasibleError
-from ...printing.units import format_bytes, with_bytes
 from .checkpointing import again
 from .choosing import Way
 from .fitted_modules import Chosen, Step, applied, fit_modules
@@ -104,11 +104,11 @@ def fit(
     if unknown := step.keys() - StepOptions.__annotations__.keys():
         raise TypeError(f"a step has {', '.join(StepOptions.__annotations__)}, got {min(unknown)}=")
     run = Step(model, **step)
-    allowed = WAYS if allow is None else names(allow, "allow")
+    allowed = WAYS if allow is None else checks.names(allow, "allow")
     wrong = [name for name in allowed if name not in WAYS]
     if wrong or not allowed:
         raise ValueError(f"allow must hold one or more of {', '.join(WAYS)}, got {wrong[0] if wrong else 'none'!r}")
-    cost = number(transfer, "transfer", math.inf)
+    cost = checks.number(transfer, "transfer", math.inf)
     store = Store(folder)
     made = {"recompute": lambda: again(model, run.device), "offload": lambda: outside(model, store, cost)}
     must = allow is not None
@@ -222,17 +222,17 @@ class Fitted:
         return "keep tensors in a file" if is_file else MODULES[way]
 
     def __str__(self) -> str:
-        before, after = with_bytes(self.before.total), with_bytes(self.after.total)
+        before, after = sizes.with_bytes(self.before.total), sizes.with_bytes(self.after.total)
         if not self._done():
             return f"a step fits as it is: {before}"
         held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
         return "\n".join([held, *(f"{what}: {who}" for what, who in self._done())])
 
     def __repr__(self) -> str:
-        sizes = f"{format_bytes(self.before.total)} before, {format_bytes(self.after.total)} now"
+        change = f"{sizes.format_bytes(self.before.total)} before, {sizes.format_bytes(self.after.total)} now"
         what = ", ".join(f"{who} {what}" for what, who in self._done()) or "nothing is changed"
         cost = f", cost +{self.added_cost:.1%}" if self._done() else ""
-        return f"<memplan.torch.{type(self).__name__}: {sizes}, {what}{cost}>"
+        return f"<memplan.torch.{type(self).__name__}: {change}, {what}{cost}>"
 
 
 Checkpoints = Offload = Fitted  # what `checkpoint` and `offload` return

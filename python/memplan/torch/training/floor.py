@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ...printing.units import format_bytes
+from ... import sizes
 from ..reading.dry_run import UPDATE, DryRun
 
 _NAMED = 4  # tensors
@@ -49,8 +49,8 @@ def floor_of(found: DryRun, kept: int, going: bool, split: bool = False) -> Floo
             best, worst, most = need, op, held | (set() if split else touched)
     others = [place for place in most if place not in gradients]
     summed = sum(found.size[place] for place in most if place in gradients)
-    parts = [f"{format_bytes(kept)} of weights, states and inputs"]
-    parts += [f"{format_bytes(summed)} of gradients"] if summed else []
+    parts = [f"{sizes.format_bytes(kept)} of weights, states and inputs"]
+    parts += [f"{sizes.format_bytes(summed)} of gradients"] if summed else []
     return Floor(kept + best, f"{_op(found, worst)} needs {', '.join([*parts, *largest(found, others, returned)])}")
 
 
@@ -89,7 +89,7 @@ def floor_of_code(found: DryRun, alone: Sequence[DryRun], kept: int, apart: Coll
         return Floor(0, "")
     worst = max(range(ops), key=need.__getitem__)
     most = [place for place in range(made) if born[place] <= worst < last[place] and size[place]]
-    parts = [f"{format_bytes(kept)} of weights, states and inputs", *largest(first, most)]
+    parts = [f"{sizes.format_bytes(kept)} of weights, states and inputs", *largest(first, most)]
     return Floor(kept + need[worst], f"at {_op(first, worst)}, the code of forward holds {', '.join(parts)}")
 
 
@@ -108,7 +108,7 @@ def largest(found: DryRun, places: Collection[int], returned: Collection[int] = 
     """The largest of some storages, each with what made it, and whether forward returns it."""
     first = sorted(places, key=lambda place: -found.size[place])[:_NAMED]
     kept = dict.fromkeys(returned, " and returned by forward")
-    return [f"{format_bytes(found.size[p])} made by {_op(found, found.first[p])}{kept.get(p, '')}" for p in first]
+    return [f"{sizes.format_bytes(found.size[p])} made by {_op(found, found.first[p])}{kept.get(p, '')}" for p in first]
 
 
 def _op(found: DryRun, op: int) -> str:

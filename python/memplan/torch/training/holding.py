@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from ...explaining.held import Held
+from ...explaining import held
 from ..estimating import step_load
 from ..private import has_storage, storage_key
 from ..reading.dry_run import BACKWARD, FORWARD, DryRun
@@ -25,7 +25,7 @@ _CURES = {
 _Row = tuple[str, int, int, int, str, str]  # name, bytes, first, last, kind, and what made it
 
 
-def held_by_run(found: DryRun, device: str, total: int, what: str) -> Held:
+def held_by_run(found: DryRun, device: str, total: int, what: str) -> held.Held:
     """All that a step without data holds; `total` are the bytes of its worst moment, as estimated."""
     rows = list(_kept(found)) + list(_born(found))
     load = step_load(found, device)
@@ -34,7 +34,7 @@ def held_by_run(found: DryRun, device: str, total: int, what: str) -> Held:
     rows.append((BESIDE, max(beside, 0), 0, end, BESIDE, ""))
     names, size, first, last, kinds, made = zip(*(row for row in rows if row[1] > 0), strict=True)
     problem = _core.Problem(size, first, last, names=list(names))
-    return Held(what, problem, kinds, made, [_short(op) for op in found.ops], cures=_CURES)
+    return held.Held(what, problem, kinds, made, [_short(op) for op in found.ops], cures=_CURES)
 
 
 def _kept(found: DryRun) -> Iterator[_Row]:

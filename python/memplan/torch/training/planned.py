@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
+from ... import sizes
 from ...importers.tape import COLUMNS, Tape
-from ...sizes import format_bytes
 from ..malloc import tidy
 from .recording import record
 from .replaying import Arena, arena, tape_of
@@ -190,11 +190,11 @@ class PlannedStep(Generic[P, R]):
 
     def _said(self) -> str:
         assert self.arena is not None
-        text = f"memplan: {self._name()} runs in an arena of {format_bytes(self.arena.bytes)}"
+        text = f"memplan: {self._name()} runs in an arena of {sizes.format_bytes(self.arena.bytes)}"
         before, now = self.held
         if before > 0 and now > 0:
-            sizes = "{} before its first call, held {} at most in a step as it was, and {} now"
-            text += "; the process had " + sizes.format(*map(format_bytes, (self.began, before, now)))
+            said = "{} before its first call, held {} at most in a step as it was, and {} now"
+            text += "; the process had " + said.format(*map(sizes.format_bytes, (self.began, before, now)))
         return text
 
 
@@ -292,11 +292,11 @@ def planned(
     TypeError, ValueError
         The step cannot be called; or a bad option.
     """
-    from ...options.checks import integer
-    from ...planning.registry import check_planner
+    from ...options import checks
+    from ...planning import registry
 
-    integer(warmup, "warmup", 0, 2**31 - 1)
-    check_planner(planner)
+    checks.integer(warmup, "warmup", 0, 2**31 - 1)
+    registry.check_planner(planner)
     if step is None:
         return functools.partial(planned, warmup=warmup, planner=planner, quiet=quiet, stacks=stacks)
     if not callable(step):
