@@ -21,8 +21,21 @@ PACKAGE = ROOT / "python" / "memplan"
 
 # The floors of the front, from the ground: what is in a module or folder imports from it and from those before it.
 FLOORS = (
-    *("text", "errors", "calls", "dtypes", "sizes", "files", "kinds", "ops", "inplace_ops", "generate", "printing"),
-    *("frontend", "doctor", "offered"),
+    *(
+        "frontend",
+        "text",
+        "errors",
+        "calls",
+        "dtypes",
+        "sizes",
+        "files",
+        "kinds",
+        "ops",
+        "inplace_ops",
+        "generate",
+        "printing",
+    ),
+    *("doctor", "offered"),
     *("planning", "options", "proofs", "plans", "importers", "solving", "verifying", "draw", "export"),
     *("running", "estimating", "explaining", "fitting", "diffs", "facade"),
     *("ranges", "comparing", "methods", "api", "cli"),

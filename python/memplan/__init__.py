@@ -31,7 +31,7 @@ from .errors import (
 from .estimating.estimate import estimate
 from .estimating.result import Estimate, Largest
 from .explaining.explanation import Explanation
-from .explaining.obstruction import Obstruction, obstruction
+from .explaining.obstructing import Obstruction, obstruction
 from .explaining.reuse import Reuse
 from .facade import Plan
 from .fitting.curve import Pareto, ParetoPoint

@@ -72,10 +72,18 @@ class Steps:
         Whether a step of an object can run so. It must not import the framework.
     estimate : callable
         From (source, args, kwargs, train=, optimizer=, autocast=, loss=, device=) to an `Estimate`.
+    sized : callable
+        From (source, args, kwargs, axes) to calls with other sizes: `now` is the size of the arguments along `axes`,
+        ``of(size)`` has other arguments, and ``explained(needs)`` is a function from a size to its bytes, `needs`,
+        whose errors say which other axes may have to grow.
+    object : str
+        How messages call such a source, such as "a torch.nn.Module".
     """
 
     accepts: Callable[[Any], bool]
     estimate: Callable[..., Any]
+    sized: Callable[..., Any]
+    object: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +121,8 @@ class Wing:
         The objects of which a step can be estimated by running it without data.
     doors : tuple of Door
         What people call, for `memplan doctor`.
+    has_op : callable or None
+        Whether its framework has an op of a type, which `inplace_ops` may name. Where the framework is missing: False.
     packages : tuple of str
         The packages whose versions `memplan doctor` says, by the names that pip knows.
     """
@@ -122,6 +132,7 @@ class Wing:
     members: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     steps: Steps | None = None
     doors: tuple[Door, ...] = ()
+    has_op: Callable[[str], bool] | None = None
     packages: tuple[str, ...] = ()
 
 
@@ -176,3 +187,8 @@ def member(name: str) -> Callable[..., Any]:
 def steps_of(source: Any) -> Steps | None:
     """How a step of an object runs without data; None if no wing knows."""
     return next((wing.steps for wing in wings() if wing.steps is not None and wing.steps.accepts(source)), None)
+
+
+def stepped() -> str:
+    """The sources whose steps run without data, as messages list them."""
+    return " or ".join(wing.steps.object for wing in wings() if wing.steps is not None) or "no installed framework"

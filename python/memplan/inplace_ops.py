@@ -30,7 +30,7 @@ import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from . import _core
+from . import _core, frontend
 from .ops import changed
 
 T = TypeVar("T")
@@ -177,8 +177,8 @@ def check_types(graph: _core.Graph, types: Collection[str], option: str) -> None
 
     Others that the graph does not have may be meant for other graphs, so they pass.
 
-    ValueError: one is no type of the graph, of `INPLACE_OPS` or of the operators that onnx and torch have, but is spelt
-    like a type of the graph.
+    ValueError: one is no type of the graph, of `INPLACE_OPS` or of an installed framework, but is spelt like a type of
+    the graph.
     """
     if not types:
         return
@@ -200,19 +200,8 @@ def _spelt_alike(type: str, types: Collection[str]) -> str | None:
 
 
 def _is_operator(type: str) -> bool:
-    """Whether onnx or torch, where installed, have an operator of this name."""
-    namespace, _, name = type.partition(".")
-    try:
-        if not name:
-            import onnx.defs
-
-            return bool(onnx.defs.has(type))
-        import torch
-
-        packet = getattr(getattr(torch.ops, namespace), name.partition(".")[0])
-        return name.partition(".")[2] in ("", *packet.overloads())
-    except (ImportError, AttributeError):
-        return False
+    """Whether an installed framework has an operator of this name."""
+    return any(wing.has_op(type) for wing in frontend.wings() if wing.has_op is not None)
 
 
 def with_inplace(graph: _core.Graph, types: Collection[str]) -> _core.Graph:

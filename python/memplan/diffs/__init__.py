@@ -1,1 +1,5 @@
 """What two plans differ in."""
+
+from .diff import PlanDiff
+
+__all__ = ["PlanDiff"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import _core
-from ..frontend import steps_of
+from ..frontend import stepped, steps_of
 from ..importers import Network, captured
 from ..kinds import PLACED
 from ..options.checks import boolean
@@ -82,7 +82,7 @@ def estimate(
     steps = steps_of(source)
     if steps is None:
         if autocast is not None or loss is not None:
-            raise TypeError("autocast and loss need a torch.nn.Module; other sources say what runs")
+            raise TypeError(f"autocast and loss need {stepped()}; other sources say what runs")
         reading = {"args": args, "kwargs": kwargs, "train": train, "dims": dims, "trust": trust}
         return _of_source(source, reading, optimizer, device)
     if dims or trust:

@@ -19,7 +19,8 @@ from ..options.source import Source
 from ..options.taking import request
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict
-from .tape import Tape
+from .tape import Tape as Tape
+from .tape import read_tape as read_tape
 
 
 class Captured(NamedTuple):

@@ -32,6 +32,14 @@ def _is_model(source: object) -> bool:
     return onnx is not None and isinstance(source, onnx.ModelProto)
 
 
+def _has_op(type: str) -> bool:
+    try:
+        import onnx.defs
+    except ImportError:
+        return False
+    return "." not in type and bool(onnx.defs.has(type))
+
+
 MODEL = Form("onnx", _read, _OPTIONS, accepts=_is_model, program=program_of, engines=ENGINES)
 FILE = Form(".onnx", _read, _OPTIONS, suffixes=(".onnx",), program=program_of, engines=ENGINES)
 
@@ -73,5 +81,6 @@ WING = Wing(
     ("onnx.ModelProto",),
     {"to_onnx": to_onnx},
     doors=doors(ENGINES),
+    has_op=_has_op,
     packages=("onnx", "onnxruntime"),
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from .. import frontend
 from ..calls import keywords, positional
 from ..importers import form_of
 from ..options.checks import boolean
@@ -70,7 +71,7 @@ def seconds_of(plan: PlanRecord, repeats: int) -> dict[str, float]:
     program = None if plan.source is None else program_of(plan)
     if not isinstance(program, Measured):
         kind = "none" if plan.source is None else f"of kind {plan.source.form.name}"
-        raise TypeError(f"ops are measured for networks of torch, the source is {kind}")
+        raise TypeError(f"nothing measures the ops of this source, which is {kind}")
     assert plan.source is not None
     read = plan.source.reading
     return program.bind(plan).seconds(tuple(read.args), dict(read.kwargs or {}), repeats)
@@ -121,7 +122,8 @@ def _key(source: Source) -> tuple[Any, ...]:
 def _by_engine(source: Source | None, engine: str) -> Source | None:
     """The source, with what is to compute the nodes of a model; None for none, which is refused later."""
     if source is not None and not source.form.engines:
-        raise TypeError(f"option engine applies to ONNX, got engine={engine!r} for a source of kind {source.form.name}")
+        known = ", ".join(form.name for form in frontend.forms() if form.engines)
+        raise TypeError(f"option engine applies to {known}, got {engine!r} for a source of kind {source.form.name}")
     return None if source is None else replace(source, engine=engine)
 
 

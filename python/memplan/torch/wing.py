@@ -40,6 +40,23 @@ def _is_snapshot(source: Any) -> bool:
     return isinstance(source, Snapshot) or (isinstance(source, Mapping) and is_snapshot(source))
 
 
+def _sized(*call: Any) -> Any:
+    from .sizing import Sized
+
+    return Sized(*call)
+
+
+def _has_op(type: str) -> bool:
+    namespace, _, name = type.partition(".")
+    try:
+        import torch
+
+        packet = getattr(getattr(torch.ops, namespace), name.partition(".")[0])
+        return bool(name) and name.partition(".")[2] in ("", *packet.overloads())
+    except (ImportError, AttributeError):
+        return False
+
+
 MODULE = Form(
     "torch",
     _read_module,
@@ -62,7 +79,8 @@ SNAPSHOT_FILE = Form(
 WING = Wing(
     (MODULE, FILE, SNAPSHOT, SNAPSHOT_FILE),
     ("torch.nn.Module", "torch.fx.GraphModule", "torch.export.ExportedProgram", "a memory snapshot of torch"),
-    steps=Steps(runs, estimate),
+    steps=Steps(runs, estimate, _sized, "a torch.nn.Module"),
+    has_op=_has_op,
     doors=DOORS,
     packages=("torch",),
 )

@@ -476,7 +476,7 @@ def test_an_unknown_engine():
     with pytest.raises(ValueError, match="engine must be 'reference' or 'onnxruntime', got 'tensorrt'"):
         plan.run(reals(4, 8), engine="tensorrt")
     module = torch.nn.Linear(2, 2)
-    with pytest.raises(TypeError, match=r"option engine applies to ONNX, got engine='reference' for a .* torch"):
+    with pytest.raises(TypeError, match=r"option engine applies to onnx, .onnx, got 'reference' for a .* torch"):
         memplan.plan(module, args=(torch.zeros(1, 2),)).run(torch.zeros(1, 2), engine="reference")
     with pytest.raises(TypeError, match="holds no network"):
         memplan.plan(([1], [0], [1])).run(engine="onnxruntime")
