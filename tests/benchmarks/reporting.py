@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import re
 import shlex
@@ -19,6 +21,7 @@ from memplan.files import write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
 MIB = 2**20
+VERSIONS = ("Python", "memplan", "torch", "transformers", "onnxruntime", "executorch")  # shown above a CSV file
 Rows = list[dict[str, Any]]
 Cells = Sequence[Sequence[str]]
 
@@ -68,16 +71,38 @@ def show(head: Sequence[str], cells: Cells) -> None:
 def replace_section(
     section: str, about: Mapping[str, str], head: Sequence[str], cells: Cells, page: Path = DOCS / "benchmarks.md"
 ) -> None:
-    """Put a table between the marks of its section on the page, with when, where and how it was measured."""
-    lines = [f"`{about['command']}`; {about['date']}; {about['machine']}; {about['versions']}.", ""]
-    lines += [row_of(head), "|" + "---|" * len(head), *map(row_of, cells)]
+    """Put a table between the marks of its section on the page, with when, where and how it was measured.
+
+    If the section shows a CSV file, its rows go there: the directive stays, with the line above it made anew.
+    """
     begin, end = f"<!-- begin {section} -->", f"<!-- end {section} -->"
     text = page.read_text(encoding="utf-8")
     found = re.search(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, re.DOTALL)
     if not found:
         raise ValueError(f"{page} has no section {section!r}: expected {begin} and {end}")
+    shown = re.search(r"^```{csv-table}.*?^:file: (\S+)$.*?^```$", found[0], re.DOTALL | re.MULTILINE)
+    if shown:
+        write_text(page.parent / shown[1], csv_of([head, *cells]))
+        lines = [f"{briefly(about)}.", "", shown[0]]
+    else:
+        lines = [f"`{about['command']}`; {about['date']}; {about['machine']}; {about['versions']}.", ""]
+        lines += [row_of(head), "|" + "---|" * len(head), *map(row_of, cells)]
     inside = "\n".join([begin, *lines, end])
     write_text(page, text[: found.start()] + inside + text[found.end() :])
+
+
+def briefly(about: Mapping[str, str]) -> str:
+    """The command, the day, the machine, and the versions of what most tables depend on."""
+    versions = (text for text in about["versions"].split(", ") if text.split()[0] in VERSIONS)
+    day, machine = about["date"].split()[0], about["machine"].split(";")[0]
+    return f"`{about['command']}`; {day}; {machine}; {', '.join(versions)}"
+
+
+def csv_of(rows: Iterable[Sequence[str]]) -> str:
+    """Rows as the text of a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def pivoted(
