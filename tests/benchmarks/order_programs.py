@@ -264,7 +264,7 @@ def buffers(names: set[str]) -> Iterator[Row]:
     from torch._inductor.graph import GraphLowering
 
     from memplan.torch.compiling import compiling
-    from memplan.torch.compiling.ordering import in_order, piece_graph_of
+    from memplan.torch.compiling.kernel_order import in_order, piece_graph_of
 
     found: list[list[int]] = []
 

@@ -22,7 +22,7 @@ from ..files import write_text
 from ..plans.record import PlanRecord
 from .algorithm import Algorithm
 from .arena import PlannedArena
-from .ordering import Order
+from .program_order import Order
 
 
 class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]

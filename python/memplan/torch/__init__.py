@@ -33,7 +33,7 @@ _DOORS: dict[str, str] = {
     "offload": "training.fitting",
     "planned": "training.planned",
     "read_snapshot": "snapshot",
-    "record": "training.recording",
+    "record": "training.step_recording",
     "update_as_you_go": "training.updating",
 }  # a public name -> the module below that has it
 

@@ -132,8 +132,8 @@ def _estimate() -> None:
 
 def _record() -> None:
     from ..solving.planning import plan
-    from .training.recording import record
     from .training.replaying import arena
+    from .training.step_recording import record
 
     def change(_: Any, __: Any, step: Callable[[], None]) -> Callable[[], None]:
         step()
@@ -197,7 +197,7 @@ DOORS = (
     _door("plan.run", _run, "running.program", "running.module_state"),
     _door("plan.program", _program, "running.program", "running.graph_module"),
     _door("estimate", _estimate, "reading.dry_run"),
-    _door("record, arena", _record, "training.recording", "training.replaying", "training.library"),
+    _door("record, arena", _record, "training.step_recording", "training.replaying", "training.library"),
     _door("planned", _planned, "training.planned", "training.library", "training.holding"),
     *(
         _door(way, partial(_fitted, way, budget), "training.fitting")

@@ -22,10 +22,10 @@ from ... import sizes
 from ...plans.failing import InfeasibleError
 from ..private_compiler import AsyncCompile, PyCodeCache, functorch_config, keep_source
 from .budget import Known, WithinBudget, of_kept, unfit
+from .bytes_outside import outside_of
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
-from .outside import outside_of
 from .settings import Settings
 from .step_load import Fusion
 

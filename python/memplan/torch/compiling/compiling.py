@@ -31,7 +31,7 @@ from .budget import WithinBudget
 from .compiled import loaded_since, times_loaded
 from .forward_outputs import Outputs, Step
 from .fusing import fuse_less
-from .ordering import in_order
+from .kernel_order import in_order
 from .pooling import gathering
 from .rewriting import rewritten
 from .settings import Settings

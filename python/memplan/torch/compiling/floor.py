@@ -20,7 +20,7 @@ from ... import sizes
 from ..private import OpOverload, packet_of
 from ..private_compiler import PlainAOTOutput, inductor_config, partitioners, post_grad
 from ..reading.effects import flat_tensors
-from .holding import in_words
+from .held_by_purpose import in_words
 from .step_load import hint, storages, tangents_of, total_of
 
 _aten = torch.ops.aten

@@ -21,6 +21,7 @@ from ..reading.costs import cost_of
 from ..reading.effects import draws
 from .backward_order import OVER, least_order, put_in_order
 from .copies import run_again
+from .early_sums import write_sums
 from .part_copies import copy_parts
 from .step_load import (
     USUAL,
@@ -34,7 +35,6 @@ from .step_load import (
     total_of,
     written_over,
 )
-from .sums import write_sums
 
 _WORK = 300_000_000  # of one search
 

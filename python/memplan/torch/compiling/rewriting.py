@@ -18,11 +18,11 @@ from .arenas import Arena, arenas_on, held
 from .code import Code, servable
 from .compiled import Loaded, columns
 from .forward_outputs import Step, given, left_by
-from .holding import holding
+from .held_by_purpose import holding
 from .scratch import scratch_of
 from .settings import Settings
-from .totals import over_totals
-from .unread import letting_go
+from .sums_in_place import over_totals
+from .unread_inputs import letting_go
 
 _DEVICES = ("cpu", "cuda")
 _MORE = 0.001  # of what is held: so much more is held for blocks in arenas, which malloc need not keep apart

@@ -23,8 +23,8 @@ from ..private_compiler import inductor_prims, select_decomp_table
 from ..running.pieces.graph import in_pieces
 from ..running.pieces.network import Traced, traced
 from .step_load import SCALES, storages
+from .sums_in_place import scatter_over_totals
 from .tangents import linear_in, move_to_forward
-from .totals import scatter_over_totals
 
 log = logging.getLogger("memplan.torch")
 _SEPARATE = _core.StorageOptions(inplace=False, zero_copy=False)

@@ -30,7 +30,7 @@ from .memory import Memory
 from .module_state import Modes
 from .offering import Offering
 from .pages import emptied
-from .pieces.recording import in_pieces
+from .pieces.recorded_pieces import in_pieces
 from .recording import CallRecord, Recording, View
 from .sources import Sources
 

@@ -8,8 +8,8 @@ import torch
 from torch.utils.checkpoint import checkpoint as by_torch
 
 from .choosing import Way
+from .replaced_forward import Wrapped, replaced_forward
 from .rerunning import Rerun
-from .wrapping import Wrapped, replaced_forward
 
 
 def again(model: torch.nn.Module, device: str) -> Way:

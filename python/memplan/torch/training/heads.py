@@ -21,8 +21,8 @@ from torch.nn import functional
 from ...errors import UnsupportedError
 from ..private import DisableTorchFunctionSubclass, disable_current_modes, make_wrapper_subclass, pytree, version_of
 from ..reading.effects import flat_tensors
+from .replaced_forward import Wrapped, replaced_forward
 from .rows import Noted
-from .wrapping import Wrapped, replaced_forward
 
 _LEAST = 64  # rows of a piece: fewer make slow products
 _LOG_SOFTMAX = torch.ops.aten._log_softmax.default

@@ -27,7 +27,7 @@ from ...errors import UnsupportedError
 from ..private import FakeTensor, base_of, version_of
 from ..reading.geometry import span
 from .choosing import Way
-from .wrapping import Wrapped, replaced_forward
+from .replaced_forward import Wrapped, replaced_forward
 
 _LEAST = 4096  # bytes of a storage that is worth a copy
 _ALIGNED = 64  # bytes: torch aligns its storages so

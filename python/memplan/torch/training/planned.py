@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 from ... import sizes
 from ...importers.tape import COLUMNS, Tape
 from ..malloc import tidy
-from .recording import record
 from .replaying import Arena, arena, tape_of
 from .report import Report
+from .step_recording import record
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -27,7 +27,7 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 from ..private import NormBase, buffers_of, is_begun, is_compiled, pytree, version_of
 from ..reading.module import Attributes
 from .reads import ChangedError, Reads
-from .wrapping import Wrapped
+from .replaced_forward import Wrapped
 
 _NORM = NormBase  # whose statistics change, and do not change what it returns
 

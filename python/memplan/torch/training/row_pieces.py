@@ -14,9 +14,9 @@ from torch import Tensor
 
 from ..reading.dry_run import DryRun
 from .choosing import Way
+from .replaced_forward import Wrapped, replaced_forward
 from .rerunning import Rerun
 from .rows import Axes
-from .wrapping import Wrapped, replaced_forward
 
 PIECES = 8
 

@@ -28,8 +28,8 @@ from ...errors import UnsupportedError
 from ..private import SCALES_ITSELF, STEPPED, TOTAL_NORM, after_backward, mark_wrapped, storage_key
 from ..reading.fake import describe
 from ..reading.optimizers import has_step_hooks, needs_closure
-from .pieces import needs_no_room, update
 from .reads import is_read_again
+from .update_pieces import needs_no_room, update
 
 _WHAT = "memplan.torch.update_as_you_go()"
 _REPLACED = ("step", "zero_grad", SCALES_ITSELF)  # attributes of an optimizer, for as long as it is on

@@ -17,10 +17,10 @@ from builders.transformers_small import squares, transformer  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
 from memplan.torch.compiling import attempts, compiling, joint, step_load  # noqa: E402
 from memplan.torch.compiling.budget import WithinBudget  # noqa: E402
+from memplan.torch.compiling.bytes_outside import Outside, outside_of  # noqa: E402
 from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.copies import AGAIN  # noqa: E402
 from memplan.torch.compiling.forward_outputs import given  # noqa: E402
-from memplan.torch.compiling.outside import Outside, outside_of  # noqa: E402
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
 from memplan.torch.inductor.wrapper import Block  # noqa: E402
 from oracles.allocator import peak  # noqa: E402

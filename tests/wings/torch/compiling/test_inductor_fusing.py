@@ -17,11 +17,11 @@ from memplan.sizes import Budget  # noqa: E402
 from memplan.torch.compiling import attempts, compiling, fusing, step_load  # noqa: E402
 from memplan.torch.compiling.budget import Partition, within  # noqa: E402
 from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
+from memplan.torch.compiling.early_sums import write_sums  # noqa: E402
 from memplan.torch.compiling.floor import NONE  # noqa: E402
 from memplan.torch.compiling.forward_outputs import Step  # noqa: E402
 from memplan.torch.compiling.part_copies import copy_parts  # noqa: E402
 from memplan.torch.compiling.settings import Settings, settings_of  # noqa: E402
-from memplan.torch.compiling.sums import write_sums  # noqa: E402
 
 
 @pytest.mark.parametrize(("read", "far", "written"), [(2, True, True), (1, True, False), (2, False, False)])

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.step_load import total_of  # noqa: E402
-from memplan.torch.compiling.totals import scatter_over_totals  # noqa: E402
+from memplan.torch.compiling.sums_in_place import scatter_over_totals  # noqa: E402
 
 SIDE = 64
 BYTES = SIDE * SIDE * 4

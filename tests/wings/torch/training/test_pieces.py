@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
 from builders.optimizing import OPTIMIZERS, Make, equal  # noqa: E402
-from memplan.torch.training.pieces import needs_no_room, pieces_of, update  # noqa: E402
+from memplan.torch.training.update_pieces import needs_no_room, pieces_of, update  # noqa: E402
 
 COUNT = 77_357  # numbers: three threads get chunks that end within a vector
 AMPLE = 10**9

@@ -16,7 +16,7 @@ from torch import nn  # noqa: E402
 import memplan  # noqa: E402
 from memplan.torch.training.checkpointing import _Again  # noqa: E402
 from memplan.torch.training.offloading import Store, _Outside  # noqa: E402
-from memplan.torch.training.wrapping import replaced_forward  # noqa: E402
+from memplan.torch.training.replaced_forward import replaced_forward  # noqa: E402
 
 F = torch.nn.functional
 

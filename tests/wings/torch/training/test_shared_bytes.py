@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 import memplan  # noqa: E402
 from builders.shared_bytes import ROWS, WIDTH, network, trained  # noqa: E402
 from memplan.torch.training.offloading import Store, _Outside  # noqa: E402
-from memplan.torch.training.wrapping import replaced_forward  # noqa: E402
+from memplan.torch.training.replaced_forward import replaced_forward  # noqa: E402
 
 X = torch.randn(ROWS, WIDTH)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from .calls import Call, Loop, Rows, Written
 from .spans import spans
 from .spread import _given
-from .windows import _front
+from .window_ops import _front
 
 _FINEST = 1 << 20  # the largest denominator of a scale that is given as a number
 

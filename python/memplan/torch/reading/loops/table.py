@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...private import OpOverload, schema_of
 from ..effects import flat_tensors
-from . import lookups, norms, products, resizing, spread, views, windows
+from . import lookups, norms, products, resizing, spread, views, window_ops
 from .calls import Call, Loop
 from .forms import form_of_call, keep, known, loop_of, shape_of
 
@@ -96,11 +96,11 @@ RULES: Mapping[str, Rule] = {
     "native_group_norm_backward": norms.group_norm_backward,
     **_named("native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training", norms.batch_norm),
     "native_batch_norm_backward": norms.batch_norm_backward,
-    "convolution": windows.convolution,
-    "convolution_backward": windows.convolution_backward,
-    **_named("avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices", windows.pooling),
-    **_named("avg_pool2d_backward avg_pool3d_backward", windows.pooling_backward),
-    **_named("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", windows.pooling_backward),
+    "convolution": window_ops.convolution,
+    "convolution_backward": window_ops.convolution_backward,
+    **_named("avg_pool2d avg_pool3d max_pool2d_with_indices max_pool3d_with_indices", window_ops.pooling),
+    **_named("avg_pool2d_backward avg_pool3d_backward", window_ops.pooling_backward),
+    **_named("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", window_ops.pooling_backward),
     **_named("_adaptive_avg_pool2d _adaptive_avg_pool3d", resizing.adaptive_pooling),
     **_named("adaptive_max_pool2d adaptive_max_pool3d", resizing.adaptive_pooling),
     **_named("_adaptive_avg_pool2d_backward adaptive_max_pool2d_backward", resizing.adaptive_backward_2d),

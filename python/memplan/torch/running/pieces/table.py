@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...private import OpOverload, schema_of
-from . import losses, resizing, views, windows
+from . import losses, resizing, views, window_pieces
 from .calls import Part, Piece
 
 Rule = Callable[[Piece], Part | None]
@@ -108,13 +108,13 @@ RULES: Mapping[str, Rule] = {
     ),
     "scaled_dot_product_attention": _mask_in_attention,
     **views.RULES,
-    **windows.RULES,
+    **window_pieces.RULES,
     **resizing.RULES,
     **losses.RULES,
 }
 
 
-EARLY = {**losses.EARLY, **windows.EARLY}  # what is made before the first piece
+EARLY = {**losses.EARLY, **window_pieces.EARLY}  # what is made before the first piece
 
 
 def part_of(piece: Piece) -> Part | None:
