@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,21 +65,38 @@ def test_a_section_of_the_page_is_replaced(peers: Any, tmp_path: Path) -> None:
     reporting = pytest.importorskip("reporting")
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- begin a -->\nold\n<!-- end a -->\nafter\n")
-    about = {"command": "run", "date": "today", "machine": "here", "versions": "all"}
+    about = {"command": "run", "date": "today", "machine": "here", "versions": "torch 2.13.0, numpy 2.4.6"}
     for cells in ([["1|2", "3"]], [["4", "5"]]):
         reporting.replace_section("a", about, ["x", "y"], cells, page)
         row = reporting.row_of(cells[0])
-        table = f"`run`; today; here; all.\n\n| x | y |\n|---|---|\n{row}\n"
+        table = f"`run`; today; here; torch 2.13.0.\n\n| x | y |\n|---|---|\n{row}\n"
         assert page.read_text() == f"before\n<!-- begin a -->\n{table}<!-- end a -->\nafter\n"
     with pytest.raises(ValueError, match="has no section 'b'"):
         reporting.replace_section("b", about, ["x"], [["1"]], page)
 
 
+def test_a_file_that_a_section_shows_is_replaced(peers: Any, tmp_path: Path) -> None:
+    reporting = pytest.importorskip("reporting")
+    page, figures = tmp_path / "page.md", tmp_path / "figures.csv"
+    shown = "```{csv-table} Title\n:file: figures.csv\n:header-rows: 1\n```\n"
+    page.write_text(f"before\n<!-- begin a -->\nold\n\n{shown}<!-- end a -->\nafter\n")
+    about = {"command": "run", "date": "today", "machine": "here", "versions": "torch 2.13.0, numpy 2.4.6"}
+    for cells, said in (([["1|2", "3,4"]], '1|2,"3,4"'), ([["4", "5"]], "4,5")):
+        reporting.replace_section("a", about, ["x", "y"], cells, page)
+        assert figures.read_text() == f"x,y\n{said}\n"
+        assert (
+            page.read_text()
+            == f"before\n<!-- begin a -->\n`run`; today; here; torch 2.13.0.\n\n{shown}<!-- end a -->\nafter\n"
+        )
+
+
 def test_the_page_has_every_section() -> None:
-    page = (BENCHMARKS.parents[1] / "docs" / "benchmarks.md").read_text()
+    docs = BENCHMARKS.parents[1] / "docs"
+    page = (docs / "benchmarks.md").read_text()
     for section in ("planners", "torch.compile", "executorch", "runtimes", "real peaks"):
         begin, end = (page.index(f"<!-- {edge} {section} -->") for edge in ("begin", "end"))
-        assert page.count("\n|", begin, end) > 3, section
+        [file] = re.findall(r"^:file: (\S+)$", page[begin:end], re.MULTILINE)
+        assert len((docs / file).read_text().splitlines()) > 3, section
 
 
 def test_memory_in_a_profile_of_onnx_runtime(peers: Any) -> None:

@@ -24,6 +24,7 @@ MIB = 2**20
 VERSIONS = ("Python", "memplan", "torch", "transformers", "onnxruntime", "executorch")  # shown above a CSV file
 Rows = list[dict[str, Any]]
 Cells = Sequence[Sequence[str]]
+SHOWN = re.compile(r"^```\{csv-table\}[^\n]*\n:file: (?P<file>\S+)\n.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def arguments(doc: str | None) -> argparse.ArgumentParser:
@@ -80,9 +81,8 @@ def replace_section(
     found = re.search(f"{re.escape(begin)}\n.*?{re.escape(end)}", text, re.DOTALL)
     if not found:
         raise ValueError(f"{page} has no section {section!r}: expected {begin} and {end}")
-    shown = re.search(r"^```{csv-table}.*?^:file: (\S+)$.*?^```$", found[0], re.DOTALL | re.MULTILINE)
-    if shown:
-        write_text(page.parent / shown[1], csv_of([head, *cells]))
+    if shown := SHOWN.search(found[0]):
+        write_text(page.parent / shown["file"], csv_of([head, *cells]))
         lines = [f"{briefly(about)}.", "", shown[0]]
     else:
         lines = [f"`{about['command']}`; {about['date']}; {about['machine']}; {about['versions']}.", ""]

@@ -1,7 +1,7 @@
 """The headline claims of the five documents that memplan implements, measured on the same kinds of models.
 
-Run: ``python tests/benchmarks/seeds.py [--only 0,4]``; prints Markdown, the tables of docs/seeds.md. Models are built
-by transformers or here, on the meta device: nothing is allocated or fetched.
+Run: ``python tests/benchmarks/seeds.py [--only 0,4]``; prints CSV: the files docs/measured/seeds_*.csv, which
+docs/seeds.md shows. Models are built by transformers or here, on the meta device: nothing is allocated or fetched.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from reporting import csv_of
 from torch import nn
 
 import memplan
@@ -123,12 +124,8 @@ def saved(part: float, whole: float) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """A table in Markdown."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(str(cell) for cell in row) + " |"
-    yield ""
+    """A table in CSV."""
+    yield csv_of([head, *([str(cell) for cell in row] for row in rows)])
 
 
 def megengine() -> Iterator[str]:
