@@ -51,7 +51,7 @@ from .plans.failing import InfeasibleError
 from .plans.fragmentation import Fragmentation, PoolUse
 from .plans.pools import PlannedPool, PlannedPools, Pool
 from .plans.ranged import AtSize, Ranged
-from .plans.slots import Overlap, Sharing, Slot
+from .plans.slots import Coalescing, Overlap, Slot
 from .plans.tensors import Tensors
 from .proofs.checker import RefutationError
 from .proofs.clique import Clique, CliqueError, CliqueMember, heaviest_clique
@@ -68,6 +68,7 @@ __all__ = [
     "Clique",
     "CliqueError",
     "CliqueMember",
+    "Coalescing",
     "Comparison",
     "ComparisonRow",
     "Estimate",
@@ -109,7 +110,6 @@ __all__ = [
     "Refutation",
     "RefutationError",
     "Reuse",
-    "Sharing",
     "Slot",
     "SourceError",
     "Sweep",

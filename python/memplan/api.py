@@ -125,7 +125,7 @@ def fit(
     allow: Collection[str] = USUAL,
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
-    overlap: float = 0.0,
+    hidden: float = 0.0,
     call: float | None = None,
     max_pieces: int = 1024,
     **options: Unpack[FitOptions],
@@ -159,7 +159,7 @@ def fit(
         The cost of moving a byte out, and the same cost again to fetch it, in the unit of `cost`. By default 2, because
         a byte is read and written; for ``cost="profile"`` the seconds of a copy. With a mapping as `cost`, there is no
         default.
-    overlap
+    hidden
         The share of each move, in [0, 1], that costs nothing because other ops compute meanwhile.
     call
         The cost of calling a kernel once more, where ops run in pieces, in the unit of `cost`. By default 10,000
@@ -194,7 +194,7 @@ def fit(
             allow=allow,
             cost=cost,
             transfer=transfer,
-            overlap=overlap,
+            hidden=hidden,
             call=call,
             max_pieces=max_pieces,
             **options,

@@ -352,8 +352,8 @@ def test_options_are_checked() -> None:
         memplan.fit(chain(), 450, cost={"f0": -1})
     with pytest.raises(ValueError, match="got none; without any, use plan"):
         memplan.fit(chain(), 450, allow=())
-    for option in ("transfer", "overlap"):
-        with pytest.raises(ValueError, match="transfer and overlap need 'offload' among what allow holds"):
+    for option in ("transfer", "hidden"):
+        with pytest.raises(ValueError, match="transfer and hidden need 'offload' among what allow holds"):
             memplan.fit(chain(), 450, **{option: 1.0})
     with pytest.raises(TypeError, match="fit takes graphs"):
         memplan.fit(([1], [0], [1]), 450)

@@ -66,7 +66,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"allow": ["recompte"]}, "did you mean 'recompute'?"),
         *ALL,
         ({"cost": "flop"}, "did you mean 'flops'?"),
-        ({"transfer": 2}, "transfer and overlap need 'offload'"),
+        ({"transfer": 2}, "transfer and hidden need 'offload'"),
     ],
     "pareto": [
         PLANNER,

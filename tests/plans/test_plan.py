@@ -150,10 +150,10 @@ SHARING: dict[str, Any] = graph(
 def test_sharing_says_what_shares_bytes_by_choice() -> None:
     plan = memplan.plan(SHARING)
     assert plan.sharing == (
-        memplan.Sharing("concat", "join", "c", "q", 16),
-        memplan.Sharing("concat", "join", "c", "p", 0),
-        memplan.Sharing("inplace", "relu", "r", "c", 0),
-        memplan.Sharing("slice", "cut", "s", "r", 20),
+        memplan.Coalescing("concat", "join", "c", "q", 16),
+        memplan.Coalescing("concat", "join", "c", "p", 0),
+        memplan.Coalescing("inplace", "relu", "r", "c", 0),
+        memplan.Coalescing("slice", "cut", "s", "r", 20),
     )
     assert [(s.inner, s.outer) for s in plan.sharing] == [("q", "c"), ("p", "c"), ("r", "c"), ("s", "r")]
     for sharing in plan.sharing:

@@ -65,12 +65,11 @@ def add(commands: Commands) -> None:
         "--transfer", type=float, metavar="X", help="cost of a byte moved out, and of one fetched (default: 2)"
     )
     search.add_argument(
-        "--overlap",
-        dest="hidden",
+        "--hidden",
         type=float,
         default=0.0,
         metavar="X",
-        help="share of moves that hides, in [0, 1] (default: 0)",
+        help="share of moves that other ops hide, in [0, 1] (default: 0)",
     )
     search.add_argument(
         "--call",
@@ -112,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     check_targets([options.graph, options.json, options.plot, options.html], [options.source])
     check_picture(options.plot)
     asked = {name: getattr(options, name) for name in ("allow", "cost", "transfer", "call", "max_pieces")}
-    asked["overlap"] = options.hidden
+    asked["hidden"] = options.hidden
     check_ways(**asked)
     if options.html is not None:
         require_bokeh()

@@ -12,7 +12,7 @@ from ..plans.usage import BEGIN, BUFFER, END, FIRST, LAST, joined, length, recta
 
 if TYPE_CHECKING:
     from ..plans.record import PlanRecord
-    from ..plans.slots import Sharing, Slot
+    from ..plans.slots import Coalescing, Slot
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Shared:
-    """An op's tensor that lies in another's bytes by choice, as in `Sharing`: ``bytes`` of its own are saved."""
+    """An op's tensor that lies in another's bytes by choice, as in `Coalescing`: ``bytes`` of its own are saved."""
 
     how: str
     op: str
@@ -49,7 +49,7 @@ class Reuse:
     slot: Slot
     before: tuple[Slot, ...]
     after: tuple[Slot, ...]
-    sharing: tuple[Sharing, ...]
+    sharing: tuple[Coalescing, ...]
 
     def __str__(self) -> str:
         from .reuse_text import reuse_text

@@ -49,7 +49,7 @@ def fit(
     allow: Collection[str] = USUAL,
     cost: str | Mapping[str, float] = "auto",
     transfer: float | None = None,
-    overlap: float = 0.0,
+    hidden: float = 0.0,
     call: float | None = None,
     max_pieces: int = 1024,
     **options: Unpack[FitOptions],
@@ -58,7 +58,7 @@ def fit(
     check_planner(planner)
     asked = request("fit", options)
     budget = budget_of(capacity, "capacity", or_least=True)
-    ways = check_ways(allow, cost, transfer, overlap, call, max_pieces)
+    ways = check_ways(allow, cost, transfer, hidden, call, max_pieces)
     read = captured(source, asked.reading)
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
@@ -73,7 +73,7 @@ def fit(
     costs = op_costs(graph, cost, read)
     if cost == "profile" and transfer is None and "offload" in ways:
         transfer = seconds_to_move()
-    moving = moves(graph, cost, transfer, overlap) if "offload" in ways else None
+    moving = moves(graph, cost, transfer, hidden) if "offload" in ways else None
     planned, most = None, budget.bytes
     if budget.share is not None:
         planned = as_planned(whole, planner, as_it_is, limit and _PART_OF_SHARE * limit)
@@ -162,7 +162,7 @@ def check_ways(
     allow: Collection[str] = USUAL,
     cost: Any = "auto",
     transfer: float | None = None,
-    overlap: float = 0.0,
+    hidden: float = 0.0,
     call: float | None = None,
     max_pieces: int = 1024,
 ) -> list[str]:
@@ -175,7 +175,7 @@ def check_ways(
             raise ValueError(f"allow must hold ways among {', '.join(WAYS)}, got {way!r}{meant}")
     if not ways:
         raise ValueError(f"allow must hold at least one way of {', '.join(WAYS)}, got none; without any, use plan")
-    check_costs(cost, transfer, overlap, "offload" in ways)
+    check_costs(cost, transfer, hidden, "offload" in ways)
     if "split" not in ways and call is not None:
         raise ValueError("call needs 'split' among what allow holds")
     if call is not None:

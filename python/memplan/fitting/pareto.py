@@ -23,7 +23,7 @@ from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
 
 _POINTS = 8
-_OWN = ("allow", "cost", "transfer", "overlap", "call", "max_pieces")  # options of `fit` alone
+_OWN = ("allow", "cost", "transfer", "hidden", "call", "max_pieces")  # options of `fit` alone
 
 
 def pareto(

@@ -29,7 +29,7 @@ TAKES: dict[str, frozenset[str]] = {
 # What functions have besides: to offer it to whoever misspells it.
 OWN = {
     "plan": ("planner",),
-    "fit": ("planner", "allow", "cost", "transfer", "overlap", "call", "max_pieces"),
+    "fit": ("planner", "allow", "cost", "transfer", "hidden", "call", "max_pieces"),
     "compare": ("planners", "orders", "time_limit", "on_row", "on_interrupt"),
     "plan_many": ("planner", "shared", "each", "capacity", "time_limit", "seed", "threads"),
 }

@@ -4,12 +4,13 @@ from .changes import Change, Fitting
 from .fragmentation import Fragmentation, PoolUse
 from .pools import PlannedPool, PlannedPools, Pool
 from .ranged import AtSize, Ranged
-from .slots import Overlap, Sharing, Slot
+from .slots import Coalescing, Overlap, Slot
 from .tensors import Tensors
 
 __all__ = [
     "AtSize",
     "Change",
+    "Coalescing",
     "Fitting",
     "Fragmentation",
     "Overlap",
@@ -18,7 +19,6 @@ __all__ = [
     "Pool",
     "PoolUse",
     "Ranged",
-    "Sharing",
     "Slot",
     "Tensors",
 ]

@@ -19,19 +19,19 @@ COSTS = ("auto", "bytes", "flops", "profile")
 _MOVE = 2.0  # for a byte: it is read and written
 
 
-def check_costs(cost: Any, transfer: Any, overlap: Any, moved: bool) -> None:
+def check_costs(cost: Any, transfer: Any, hidden: Any, moved: bool) -> None:
     """Refuse what no graph takes; `moved` says whether tensors may be moved at all."""
     if not isinstance(cost, Mapping) and cost not in COSTS:
         raise ValueError(one_of("cost", COSTS, cost) + "; or give a mapping from names of ops")
     if isinstance(cost, Mapping):
         _check_values(cost)
-    if not moved and (transfer is not None or overlap):
-        raise ValueError("transfer and overlap need 'offload' among what allow holds")
+    if not moved and (transfer is not None or hidden):
+        raise ValueError("transfer and hidden need 'offload' among what allow holds")
     if transfer is not None:
         number(transfer, "transfer", math.inf)
     elif moved and isinstance(cost, Mapping):
         raise ValueError("transfer must say what a byte costs, in the unit of the costs that are given, got None")
-    number(overlap, "overlap", 1)
+    number(hidden, "hidden", 1)
 
 
 def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]:
@@ -46,9 +46,9 @@ def costs_of(graph: _core.Graph, cost: str | Mapping[str, float]) -> list[float]
     return _core.op_costs(graph, cost)
 
 
-def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, overlap: float) -> float:
+def moves(graph: _core.Graph, cost: str | Mapping[str, float], transfer: float | None, hidden: float) -> float:
     """The cost of a byte that is moved out of the arena, or fetched: what of it does not hide."""
-    share = 1 - number(overlap, "overlap", 1)
+    share = 1 - number(hidden, "hidden", 1)
     if transfer is not None:
         return number(transfer, "transfer", math.inf) * share
     if not isinstance(cost, str) or (cost == "auto" and _core.says_costs(graph)):

@@ -20,7 +20,7 @@ from .failing import LISTED, invalid_plan
 from .pools import PlannedPools
 from .pricing import Pricing
 from .ranged import Ranged
-from .slots import Overlap, Sharing, Slot, Slots
+from .slots import Coalescing, Overlap, Slot, Slots
 from .steps import Steps
 
 if TYPE_CHECKING:
@@ -269,13 +269,13 @@ class PlanRecord:
         return self.problem.load
 
     @cached_property
-    def sharing(self) -> tuple[Sharing, ...]:
+    def sharing(self) -> tuple[Coalescing, ...]:
         """The tensors of a graph that share bytes by choice, op by op; see the options `inplace` and `zero_copy`."""
         if self.graph is None or self.buffers is None:
             return ()
         tensors, ops = self.graph.tensors, self.graph.ops
         return tuple(
-            Sharing(how, ops[op].name, tensors[output].name, tensors[source].name, offset)
+            Coalescing(how, ops[op].name, tensors[output].name, tensors[source].name, offset)
             for how, op, output, source, offset in self.buffers.shared
         )
 

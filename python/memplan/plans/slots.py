@@ -50,7 +50,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Sharing:
+class Coalescing:
     """Two tensors of an op that share bytes by choice.
 
     ``how`` is "inplace": the output takes these bytes of the input over; "slice": the output is these bytes of the

@@ -15,7 +15,7 @@ SHARES = {
     "inplace": "in place of",
     "slice": "slice of",
     "concat": "part of",
-}  # how the inner of a Sharing lies in the outer
+}  # how the inner of a Coalescing lies in the outer
 
 
 def optimal(plan: PlanRecord) -> str:
