@@ -69,7 +69,7 @@ def test_examples(name: str) -> None:
 
 
 def test_an_unknown_example_lists_the_names() -> None:
-    with pytest.raises(memplan.SourceError, match=f"no example 'alexnet'; there are {', '.join(EXAMPLES)}"):
+    with pytest.raises(memplan.errors.SourceError, match=f"no example 'alexnet'; there are {', '.join(EXAMPLES)}"):
         memplan.plan("example:alexnet")
 
 
@@ -189,17 +189,17 @@ def test_what_may_be_donated_is_offered(name: str, offered: str) -> None:
     given = [{"name": name, "bytes": 4, "kind": "input"} for name in ("mel", "tokens")]
     op = {"inputs": ["mel", "tokens"], "outputs": ["y"]}
     graph = {"tensors": [*given, {"name": "y", "bytes": 4}], "ops": [op], "outputs": ["y"]}
-    with pytest.raises(memplan.GraphError, match=rf"^donate must name graph inputs, {offered}\??$"):
+    with pytest.raises(memplan.errors.GraphError, match=rf"^donate must name graph inputs, {offered}\??$"):
         memplan.plan(graph, donate=[name])
     assert memplan.plan(graph, donate=["mel"]).peak == 4
 
 
 def test_without_inputs_nothing_can_be_donated() -> None:
     graph = {"tensors": [{"name": "y", "bytes": 4}], "ops": [{"inputs": [], "outputs": ["y"]}], "outputs": ["y"]}
-    with pytest.raises(memplan.GraphError, match="got 'x'; there are no inputs"):
+    with pytest.raises(memplan.errors.GraphError, match="got 'x'; there are no inputs"):
         memplan.plan(graph, donate=["x"])
     graph["tensors"] += [{"name": f"x{k}", "bytes": 4, "kind": "input"} for k in range(12)]
-    with pytest.raises(memplan.GraphError, match=r"'x9' and 2 more$"):
+    with pytest.raises(memplan.errors.GraphError, match=r"'x9' and 2 more$"):
         memplan.plan(graph, donate=["q"])
 
 
@@ -314,14 +314,14 @@ def test_everything_public_is_there_and_documented() -> None:
 
 def test_errors_are_value_errors() -> None:
     for error in (
-        memplan.SourceError,
-        memplan.GraphError,
-        memplan.ProblemError,
-        memplan.UnsupportedError,
+        memplan.errors.SourceError,
+        memplan.errors.GraphError,
+        memplan.errors.ProblemError,
+        memplan.errors.UnsupportedError,
         memplan.InfeasibleError,
     ):
         assert issubclass(error, ValueError)
-    assert issubclass(memplan.MissingDependencyError, ImportError)
+    assert issubclass(memplan.errors.MissingDependencyError, ImportError)
 
 
 def test_place_is_for_graphs() -> None:

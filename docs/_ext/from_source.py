@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import memplan
-from memplan import Parameter, PlannerInfo
+from memplan.planning import Parameter, PlannerInfo
 from memplan.cli import main, parser
 
 ROOT = Path(__file__).parents[2]

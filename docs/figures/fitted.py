@@ -10,5 +10,5 @@ tokens = torch.zeros(8, 64, dtype=torch.long)
 step = {"kwargs": {"input_ids": tokens, "labels": tokens}, "train": True}
 model = GPT2LMHeadModel(config)
 plans = [memplan.plan(model, **step), memplan.fit(model, "60%", **step)]
-figure = memplan.plot_plans(plans, titles=["as it is", "within 60 %"])[0].figure
+figure = memplan.draw.plot_plans(plans, titles=["as it is", "within 60 %"])[0].figure
 figure.set_size_inches(10, 5)

@@ -14,5 +14,5 @@ branches = {
     "outputs": ["y"],
 }
 plans = [memplan.plan(branches, order=order) for order in ("given", "best")]
-figure = memplan.plot_plans(plans, titles=["given", "best"])[0].figure
+figure = memplan.draw.plot_plans(plans, titles=["given", "best"])[0].figure
 figure.set_size_inches(10, 4.4)

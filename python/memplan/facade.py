@@ -210,8 +210,8 @@ class Plan(PlanRecord):
         Returns
         -------
         matplotlib.axes.Axes
-            The axes with the picture; ``.figure.savefig("plan.svg")`` writes it. `memplan.plot_plans` draws several
-            plans.
+            The axes with the picture; ``.figure.savefig("plan.svg")`` writes it. `memplan.draw.plot_plans` draws
+            several plans.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class Plan(PlanRecord):
         highlight: str | Iterable[str] = (),
         colour_by: str = "buffer",
     ) -> None:
-        """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.write_page`."""
+        """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.draw.write_page`."""
         from .draw.page import write_page
 
         write_page(self, path, title=title, highlight=highlight, colour_by=colour_by)

@@ -55,7 +55,7 @@ def test_plan(planner: str, model: str, benchmark: Any, found: dict[tuple[str, s
 
     try:
         plan()
-    except (memplan.MissingDependencyError, memplan.UnsupportedError) as error:
+    except (memplan.errors.MissingDependencyError, memplan.errors.UnsupportedError) as error:
         pytest.skip(str(error))
     benchmark.pedantic(plan, rounds=1 if plans[0].seconds > LIMIT / 2 else 3)
     seconds = statistics.median(plan.seconds for plan in plans[1:])

@@ -165,7 +165,7 @@ def test_buffers(name: str, train: bool, tables: Tables) -> None:
     model, inputs = network(name, train=train)
     try:
         graphs = memplan.torch.capture_inductor(model, kwargs=inputs, train=train)
-    except (memplan.SourceError, memplan.UnsupportedError) as error:
+    except (memplan.errors.SourceError, memplan.errors.UnsupportedError) as error:
         pytest.skip(str(error))
     tables.setdefault("torch.compile", []).extend(cells(name, g) for g in graphs if g.load >= LEAST)
 

@@ -193,7 +193,7 @@ def _exported(module: nn.Module, inputs: dict[str, Tensor]) -> torch.export.Expo
 def _peak_of(make: Callable[[], Any]) -> int | None:
     try:
         return memplan.plan(make(), time_limit=2).peak
-    except (memplan.SourceError, memplan.GraphError):
+    except (memplan.errors.SourceError, memplan.errors.GraphError):
         raise
     except Exception:  # as above
         return None

@@ -76,7 +76,7 @@ def measured(name: str, kind: str) -> dict[str, Any]:
     how: dict[str, Any] = {"train": kind != "inference", "optimizer": optimizer and torch.optim.AdamW}
     try:
         said = memplan.estimate(model, kwargs=inputs, **how)
-    except memplan.SourceError as error:  # it branches on random numbers
+    except memplan.errors.SourceError as error:  # it branches on random numbers
         return {"refused": str(error)}
     return {"said": said.total, "kept": said.kept, "really": said.kept + really(model, inputs, how["train"], optimizer)}
 

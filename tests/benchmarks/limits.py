@@ -35,7 +35,7 @@ import memplan
 
 PATIENCE = 60.0  # seconds
 SIGNAL = 0.3  # seconds into a call
-REFUSALS = (memplan.UnsupportedError, memplan.MissingDependencyError)
+REFUSALS = (memplan.errors.UnsupportedError, memplan.errors.MissingDependencyError)
 Source = Any
 Call = Callable[[Source, "float | None"], object]
 Row = tuple[Callable[[int], Source], Call]
@@ -127,7 +127,7 @@ def graph(n: int, near: int = 300, streams: int = 1) -> Source:
 def with_pools(n: int) -> Source:
     """A problem and two pools, of which the first holds a part."""
     problem = plain(n)
-    return problem, [memplan.Pool("sram", problem.load // 4), memplan.Pool("dram")]
+    return problem, [memplan.plans.Pool("sram", problem.load // 4), memplan.plans.Pool("dram")]
 
 
 def planning(planner: str = "auto", **options: Any) -> Call:
@@ -218,7 +218,7 @@ def work(name: str, size: int, limit: float | None, clock: str) -> dict[str, Any
         what = "raised"
     except REFUSALS as error:
         what = f"refused: {error}"
-    except (memplan.TimeLimitError, memplan.InfeasibleError) as error:
+    except (memplan.errors.TimeLimitError, memplan.InfeasibleError) as error:
         what = f"no plan: {error}"
     seconds = now() - begin
     signal.setitimer(timer, 0)

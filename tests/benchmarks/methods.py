@@ -58,7 +58,9 @@ class Cache:
         return kept
 
 
-def prefill_and_decode(hidden: int, layers: int, length: int, prompt: int) -> tuple[memplan.MethodsPlan, int, bool]:
+def prefill_and_decode(
+    hidden: int, layers: int, length: int, prompt: int
+) -> tuple[memplan.methods.MethodsPlan, int, bool]:
     """Both in one arena, the bytes of two arenas, and whether all results are those of the network."""
     torch.manual_seed(0)
     model = Llama(hidden, layers, length).eval().requires_grad_(False)

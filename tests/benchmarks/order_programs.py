@@ -112,7 +112,7 @@ def fx(names: set[str]) -> Iterator[Row]:
         for name, model, inputs in torch_networks(names, train):
             try:
                 yield measured(name, model, inputs, train)
-            except memplan.SourceError as error:  # a network that reads a number from a tensor
+            except memplan.errors.SourceError as error:  # a network that reads a number from a tensor
                 print(error, file=sys.stderr)
 
 

@@ -68,7 +68,7 @@ def check(seed: int) -> tuple[str, int, str]:
     try:
         results = [_results(one, x, seed) for one in (whole, plan)]
         programs = [_by_program(one, x, seed) for one in (whole, plan)]
-    except memplan.UnsupportedError as error:
+    except memplan.errors.UnsupportedError as error:
         return "refused", 0, str(error).partition("(")[2]
     ops = len(plan.graph.ops) - len(whole.graph.ops)
     largest = max(1.0, *(float(a.nan_to_num().abs().max()) for a in results[0] if a.numel()))

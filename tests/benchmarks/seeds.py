@@ -248,7 +248,7 @@ def ge() -> Iterator[str]:
         g = graph(name, batch, length=length, dtype=dtype)
         naive = peak(g, "naive", **APART)
         cells = []
-        more = {"inplace_ops": [*memplan.INPLACE_OPS, BATCH_NORM]}
+        more = {"inplace_ops": [*memplan.inplace_ops.INPLACE_OPS, BATCH_NORM]}
         pools_of = (peak(g, "ge_pool", **APART), peak(g, "ge_pool"), peak(g, "ge_pool", **more))
         for figure in (*pools_of, peak(g, "auto", **more)):
             cells += [mib(figure), saved(figure, naive)]

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import memplan
-from memplan import Parameter
+from memplan.planning import Parameter
 
 
 def switches_of(planner: str) -> list[Parameter]:

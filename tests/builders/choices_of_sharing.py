@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from memplan import GraphError
+from memplan.errors import GraphError
 from memplan.importers.graph_dict import graph_of
 
 Dict = dict[str, Any]

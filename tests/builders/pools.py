@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 import memplan
-from memplan import Pool
+from memplan.plans import Pool
 from oracles import pools as oracle
 
 
@@ -36,7 +36,7 @@ def solve(made: oracle.PooledCase) -> Solved:
         plan = memplan.plan(problem, pools=pools, accesses=made.accesses, **{k: v for k, v in asked.items() if v})
     except memplan.InfeasibleError as error:
         return Solved(None, [], error.proven, time.process_time() - start)
-    except memplan.ProblemError as error:
+    except memplan.errors.ProblemError as error:
         if "no pool takes buffer" not in str(error):
             raise
         return Solved(None, [], True, time.process_time() - start)

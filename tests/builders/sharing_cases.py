@@ -45,7 +45,7 @@ def planned(case: Case) -> memplan.Plan | None:
     """The plan; None where the planner is not for such a graph, or streams race for bytes that are overwritten."""
     try:
         return memplan.plan(case.graph, case.planner, **case.options)
-    except memplan.UnsupportedError:
+    except memplan.errors.UnsupportedError:
         return None
 
 

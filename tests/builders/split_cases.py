@@ -56,7 +56,7 @@ def least_by_regions(case: dict[str, Any], enough: int) -> int:
         for regions in _all_regions(graph):
             try:
                 split = _core.split(graph, regions).graph
-            except memplan.GraphError:
+            except memplan.errors.GraphError:
                 continue
             load = _core.buffers_of(split, STORAGE).problem.load
             best = load if best is None else min(best, load)

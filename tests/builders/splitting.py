@@ -64,7 +64,7 @@ def _rows(region: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
 def _works(graph: _core.Graph, chosen: list[Region], region: dict[int, tuple[int, bool]], pieces: int) -> bool:
     try:
         _core.split(graph, [*chosen, (_rows(region), pieces)])
-    except memplan.GraphError as error:
+    except memplan.errors.GraphError as error:
         if not re.search(REFUSED, str(error)):
             raise
         return False

@@ -224,6 +224,6 @@ def relation_graphs(draw: st.DrawFn, max_ops: int = 6) -> dict[str, Any]:
     if builder.overwrites and builder.streams > 1:  # they may race
         try:
             _core.buffers_of(memplan.capture(graph).graph, _core.StorageOptions([]))
-        except memplan.GraphError as error:
+        except memplan.errors.GraphError as error:
             assume("which of them runs first" not in str(error))
     return graph

@@ -26,7 +26,7 @@ def test_explain_prints_and_writes(lifetimes: Path, tmp_path: Path, capsys: pyte
 
 def test_explain_takes_what_plan_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", "example:gpt2_infer", "--inplace-ops", "default", "--planner", "first_fit") == 0
-    plan = memplan.plan("example:gpt2_infer", "first_fit", inplace_ops=memplan.INPLACE_OPS)
+    plan = memplan.plan("example:gpt2_infer", "first_fit", inplace_ops=memplan.inplace_ops.INPLACE_OPS)
     assert capsys.readouterr().out == f"{plan.explain()}\n"
 
 

@@ -134,7 +134,7 @@ def test_the_bound_of_two_problems_is_the_lower_one() -> None:
 
 def test_what_is_refused_says_why_and_the_rest_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise memplan.MissingDependencyError("planner 'cp_sat' needs OR-tools: pip install 'memplan[exact]'")
+        raise memplan.errors.MissingDependencyError("planner 'cp_sat' needs OR-tools: pip install 'memplan[exact]'")
 
     monkeypatch.setattr(cp_sat, "_load", missing)
     comparison = memplan.compare(CONFLICTS, ["first_fit", "cp_sat", "mxnet"])

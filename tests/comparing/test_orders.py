@@ -60,7 +60,7 @@ def test_rows_are_the_plans_of_all_planners_in_all_orders(compared: Comparison) 
             assert row.lower_bound == plan.lower_bound
     assert compared["auto"] == compared["auto", "best"]
     assert compared.orders[0] == "best"
-    assert repr(compared) == "<memplan.Comparison: a graph of 5 ops, 3 planners in 3 orders>"
+    assert repr(compared) == "<memplan.comparing.Comparison: a graph of 5 ops, 3 planners in 3 orders>"
     assert ("auto", "bfs") in compared
     assert ("auto", "lpmf") not in compared
     with pytest.raises(KeyError, match=r"no planner .'auto', 'lpmf'.; it has auto, .* in the orders best, "):
@@ -253,7 +253,7 @@ def test_gaps_of_a_sweep_over_orders_are_to_the_bound_of_all(tmp_path: Path) -> 
 
 def test_rows_of_a_sweep_are_of_their_order() -> None:
     rows = [ComparisonRow("a", 10, 10, 10, 20, order="given"), ComparisonRow("a", 8, 6, 6, 20, order="best")]
-    found = memplan.Sweep((Comparison.of("s", rows),), ("a",), ("given", "best"))
+    found = memplan.comparing.Sweep((Comparison.of("s", rows),), ("a",), ("given", "best"))
     assert "25.000%" not in str(found)
     assert "33.333%" in str(found)  # 8 over 6, as no bound of all orders is known
 

@@ -35,14 +35,14 @@ PLANNERS = ["naive", "auto", "beam:k=2"]
 CONFLICTS = memplan.Problem([4, 4], [0, 2], [2, 4], conflicts=[(0, 1)])
 
 
-def figures(sweep: memplan.Sweep) -> list[tuple[Any, ...]]:
+def figures(sweep: memplan.comparing.Sweep) -> list[tuple[Any, ...]]:
     """All that does not depend on the clock."""
     rows = ((c.source, replace(row, seconds=None)) for c in sweep for row in sorted(c, key=lambda row: row.planner))
     return [(source, row, row.gap) for source, row in rows]
 
 
 @pytest.fixture(scope="module")
-def here() -> memplan.Sweep:
+def here() -> memplan.comparing.Sweep:
     return memplan.sweep(SOURCES, PLANNERS, Here())
 
 
@@ -53,7 +53,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sweep_is_a_comparison_per_source(here: memplan.Sweep) -> None:
+def test_a_sweep_is_a_comparison_per_source(here: memplan.comparing.Sweep) -> None:
     assert [comparison.source for comparison in here] == NAMES
     assert (here.planners, len(here), here.interrupted) == (tuple(PLANNERS), 3, False)
     assert "gpt2_infer" in here
@@ -67,11 +67,11 @@ def test_a_sweep_is_a_comparison_per_source(here: memplan.Sweep) -> None:
 
 
 @pytest.mark.parametrize("executor", [None, 1, ThreadPoolExecutor(2)], ids=["processes", "one process", "threads"])
-def test_any_executor_gives_the_same(executor: Any, here: memplan.Sweep) -> None:
+def test_any_executor_gives_the_same(executor: Any, here: memplan.comparing.Sweep) -> None:
     assert figures(memplan.sweep(SOURCES, PLANNERS, executor)) == figures(here)
 
 
-def test_dask_gives_the_same(here: memplan.Sweep, tmp_path: Path) -> None:
+def test_dask_gives_the_same(here: memplan.comparing.Sweep, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path
@@ -80,7 +80,7 @@ def test_dask_gives_the_same(here: memplan.Sweep, tmp_path: Path) -> None:
         assert figures(memplan.sweep(SOURCES, PLANNERS, client.get_executor())) == figures(here)
 
 
-def test_sources_are_sent_whatever_they_are(here: memplan.Sweep) -> None:
+def test_sources_are_sent_whatever_they_are(here: memplan.comparing.Sweep) -> None:
     graph, problem = memplan.capture(GRAPH).graph, memplan.read_problem(HARD)
     sources = {"graph": graph, "problem": problem, "dict": graph.to_dict(), "path": HARD}
     found = memplan.sweep(sources, ["auto"], 1)
@@ -173,7 +173,7 @@ def lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_rows_that_are_there_are_not_computed_again(log: Path, here: memplan.Sweep) -> None:
+def test_rows_that_are_there_are_not_computed_again(log: Path, here: memplan.comparing.Sweep) -> None:
     assert len(lines(log)) == 9
     before, nobody = log.read_bytes(), Here()
     again = memplan.sweep(SOURCES, PLANNERS, nobody, csv=log)
@@ -218,14 +218,14 @@ def test_an_empty_file_is_begun(tmp_path: Path) -> None:
 )
 def test_the_file_of_another_sweep_is_refused(options: dict[str, Any], message: str, log: Path) -> None:
     before, nobody = log.read_bytes(), Here()
-    with pytest.raises(memplan.SourceError, match=re.escape(message)):
+    with pytest.raises(memplan.errors.SourceError, match=re.escape(message)):
         memplan.sweep(**{"sources": SOURCES, "planners": PLANNERS} | options, executor=nobody, csv=log)
     assert (nobody.count, log.read_bytes()) == (0, before)
 
 
 def test_a_file_of_another_version_is_refused(log: Path) -> None:
     log.write_text(log.read_text().replace(f",{memplan.__version__},", ",0.0.1,"))
-    with pytest.raises(memplan.SourceError, match=r"expected memplan .*, got 0\.0\.1"):
+    with pytest.raises(memplan.errors.SourceError, match=r"expected memplan .*, got 0\.0\.1"):
         memplan.sweep(SOURCES, PLANNERS, Here(), csv=log)
 
 
@@ -242,14 +242,14 @@ def test_a_file_of_another_version_is_refused(log: Path) -> None:
 def test_another_file_is_refused_and_kept(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "sweep.csv"
     path.write_bytes(content)
-    with pytest.raises(memplan.SourceError, match=re.escape(message)):
+    with pytest.raises(memplan.errors.SourceError, match=re.escape(message)):
         memplan.sweep([HARD], ["naive"], Here(), csv=path)
     assert path.read_bytes() == content
 
 
 def test_a_number_that_is_none_is_refused(log: Path) -> None:
     log.write_text(log.read_text().replace(",15071232,", ",many,"))
-    with pytest.raises(memplan.SourceError, match=r"line \d: (peak|naive) must be a number, got 'many'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"line \d: (peak|naive) must be a number, got 'many'"):
         memplan.sweep(SOURCES, PLANNERS, Here(), csv=log)
 
 
@@ -257,7 +257,7 @@ def test_what_may_be_mended_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
     """A package that is missing; what a planner does not support, it never will."""
 
     def missing() -> None:
-        raise memplan.MissingDependencyError("planner 'cp_sat' needs OR-tools")
+        raise memplan.errors.MissingDependencyError("planner 'cp_sat' needs OR-tools")
 
     monkeypatch.setattr(cp_sat, "_load", missing)
     memplan.sweep({"c": CONFLICTS}, ["cp_sat", "first_fit"], Here(), csv=tmp_path / "sweep.csv")
@@ -300,7 +300,7 @@ def test_what_is_done_stays_after_an_interrupt(tmp_path: Path) -> None:
 # Tables and pictures
 
 
-def made(gaps: dict[str, list[int | None]], sources: int) -> memplan.Sweep:
+def made(gaps: dict[str, list[int | None]], sources: int) -> memplan.comparing.Sweep:
     """Peaks in percent above a bound of 100, per planner and source."""
     comparisons = []
     for s in range(sources):
@@ -311,7 +311,7 @@ def made(gaps: dict[str, list[int | None]], sources: int) -> memplan.Sweep:
             for name, peaks in gaps.items()
         ]
         comparisons.append(Comparison.of(f"s{s}", rows))
-    return memplan.Sweep(tuple(comparisons), tuple(gaps))
+    return memplan.comparing.Sweep(tuple(comparisons), tuple(gaps))
 
 
 FEW_SOURCES = made({"b": [50, 0], "a": [0, 0], "c": [None, 25]}, 2)
@@ -354,7 +354,7 @@ def test_a_wide_table_is_cut_to_the_width() -> None:
     assert [name for head in heads for name in head[1:]] == ["optimal", "mean", *(f"s{k}" for k in range(30))]
 
 
-def test_files_hold_all_rows(tmp_path: Path, here: memplan.Sweep) -> None:
+def test_files_hold_all_rows(tmp_path: Path, here: memplan.comparing.Sweep) -> None:
     here.to_csv(tmp_path / "s.csv")
     here.to_json(tmp_path / "s.json")
     here.to_markdown(tmp_path / "s.md")

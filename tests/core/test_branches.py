@@ -77,7 +77,7 @@ def test_branches_are_a_column() -> None:
     ],
 )
 def test_branches_that_are_none(branches: Any, message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         problem(branches=branches)
 
 
@@ -85,9 +85,9 @@ def test_pins_of_two_branches_may_meet() -> None:
     plan = memplan.plan(problem(pins=[0, 4, -1, -1]))
     plan.verify()
     assert (plan.peak, plan.optimal) == (24, True)
-    with pytest.raises(memplan.ProblemError, match=r"pins: buffer 'a' .* and buffer 'b'"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"pins: buffer 'a' .* and buffer 'b'"):
         problem(pins=[0, 4, -1, -1]).with_branches(["if/x", "if/x", "", ""])
-    with pytest.raises(memplan.ProblemError, match="share"):
+    with pytest.raises(memplan.errors.ProblemError, match="share"):
         problem(together=[(0, 1, 4)]).with_branches()
     assert memplan.plan(problem(together=[(0, 1, 4)])).peak == 20
 
@@ -118,7 +118,9 @@ def test_shapes_in_branches_meet_part_by_part() -> None:
 def test_planners_take_branches_or_refuse_them_by_name(planner: str) -> None:
     row = next(row for row in memplan.planners() if planner in (row.name, row.alias))
     if "branches" not in row.supports:
-        with pytest.raises(memplan.UnsupportedError, match="does not support branches, which this problem asks for"):
+        with pytest.raises(
+            memplan.errors.UnsupportedError, match="does not support branches, which this problem asks for"
+        ):
             memplan.plan(problem(), planner)
         return
     plan = memplan.plan(problem(), planner)
@@ -127,15 +129,17 @@ def test_planners_take_branches_or_refuse_them_by_name(planner: str) -> None:
 
 
 def test_what_branches_do_not_go_with() -> None:
-    with pytest.raises(memplan.UnsupportedError, match="refute does not support branches"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="refute does not support branches"):
         memplan.refute(problem(), 4)
-    with pytest.raises(memplan.UnsupportedError, match=r"refute.* does not support branches"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"refute.* does not support branches"):
         memplan.refute(problem(conflicts=[(0, 1)]), 4)
-    with pytest.raises(memplan.UnsupportedError, match="pools do not support branches"):
-        memplan.plan(problem(), pools=[memplan.Pool("sram")])
-    with pytest.raises(memplan.UnsupportedError, match="fit does not support branches"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="pools do not support branches"):
+        memplan.plan(problem(), pools=[memplan.plans.Pool("sram")])
+    with pytest.raises(memplan.errors.UnsupportedError, match="fit does not support branches"):
         memplan.fit(NETWORK, 100)
-    with pytest.raises(memplan.UnsupportedError, match="exclusive branches need steps of their own after the last"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match="exclusive branches need steps of their own after the last"
+    ):
         memplan.plan(problem(last=[2**63 - 1] * 4))
 
 
@@ -157,7 +161,7 @@ def test_files_keep_branches(tmp_path: Path) -> None:
     assert memplan.read_plan(tmp_path / "plan.json").problem == plan.problem
     text = (tmp_path / "plan.json").read_text()
     (tmp_path / "plan.json").write_text(text.replace('"if/x"', "3"))
-    with pytest.raises(memplan.SourceError, match=r"buffers\[0\].branch must be the name of a branch, got 3"):
+    with pytest.raises(memplan.errors.SourceError, match=r"buffers\[0\].branch must be the name of a branch, got 3"):
         memplan.read_plan(tmp_path / "plan.json")
     plan.to_csv(tmp_path / "plan.csv")
     assert memplan.read_plan(tmp_path / "plan.csv").problem.branches == plan.problem.branches
@@ -166,7 +170,7 @@ def test_files_keep_branches(tmp_path: Path) -> None:
     path.write_text("id,lower,upper,size,branch\na,0,5,10,if/x\nb,0,5,10,if/y\nc,0,5,6,if/y\nd,0,5,4,\n")
     assert memplan.read_problem(path) == problem()
     path.write_text("id,lower,upper,size,branch\na,0,5,10,if\n")
-    with pytest.raises(memplan.SourceError, match=r"l.csv: branches\[0\] \(buffer 'a'\) must be a switch"):
+    with pytest.raises(memplan.errors.SourceError, match=r"l.csv: branches\[0\] \(buffer 'a'\) must be a switch"):
         memplan.read_problem(path)
 
 
@@ -249,14 +253,14 @@ def test_branches_of_ops_that_are_none(branch: Any, message: str | None) -> None
     if message is None:
         assert memplan.plan(NETWORK | {"ops": ops}).peak > 144  # another switch
         return
-    with pytest.raises(memplan.GraphError, match=message):
+    with pytest.raises(memplan.errors.GraphError, match=message):
         memplan.capture(NETWORK | {"ops": ops})
 
 
 def test_an_op_reads_nothing_of_another_branch() -> None:
     ops = [op | {"inputs": ["left"]} if op["name"] == "go_right" else op for op in NETWORK["ops"]]
     with pytest.raises(
-        memplan.GraphError,
+        memplan.errors.GraphError,
         match="op 'go_right' of branch 'if/right' reads tensor 'left', which exists only in branch 'if/left'",
     ):
         memplan.capture(NETWORK | {"ops": ops})
@@ -266,10 +270,10 @@ def test_the_replay_sees_what_some_run_loses() -> None:
     lies = {"wide": 64, "left": 0, "right": 0, "deep": 64, "go_deep.workspace": 128, "y": 128}
     assert memplan.verify(NETWORK, lies) == 144
     with pytest.raises(
-        memplan.InvalidPlanError, match=r"op 'merge' .* reads tensor 'right' .*, but bytes .* hold tensor"
+        memplan.errors.InvalidPlanError, match=r"op 'merge' .* reads tensor 'right' .*, but bytes .* hold tensor"
     ):
         memplan.verify(NETWORK, lies | {"deep": 32})
-    with pytest.raises(memplan.InvalidPlanError, match=r"go_left' .* writes while it reads tensor 'wide'"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"go_left' .* writes while it reads tensor 'wide'"):
         memplan.verify(NETWORK, lies | {"left": 100})
 
 
@@ -351,7 +355,7 @@ def is_right(graph: dict[str, Any], lies: dict[str, int]) -> bool:
     names = {tensor["name"] for tensor in graph["tensors"]} | {f"{op['name']}.workspace" for op in graph["ops"]}
     try:
         memplan.verify(graph, {name: offset for name, offset in lies.items() if name in names})
-    except memplan.InvalidPlanError:
+    except memplan.errors.InvalidPlanError:
         return False
     return True
 

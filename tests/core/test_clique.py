@@ -11,8 +11,9 @@ from hypothesis import given
 
 import memplan
 from builders.strategies import BOUNDED, shaped_problems
-from memplan import Clique, CliqueError, CliqueMember, InfeasibleError, Problem, heaviest_clique
+from memplan import InfeasibleError, Problem
 from memplan.generate import layered
+from memplan.proofs import Clique, CliqueError, CliqueMember, heaviest_clique
 
 THREE = Problem([4, 4, 4], [0, 1, 2], [1, 2, 3], conflicts=[(0, 1), (1, 2), (0, 2)])
 

@@ -207,14 +207,14 @@ def test_a_broadcast_shows_few_bytes_in_a_large_shape() -> None:
 
 @pytest.mark.parametrize(("spec", "message"), MALFORMED, ids=[message[:40] for _, message in MALFORMED])
 def test_malformed_dict(spec: Dict, message: str) -> None:
-    with pytest.raises(memplan.GraphError, match=re.escape(message)):
+    with pytest.raises(memplan.errors.GraphError, match=re.escape(message)):
         memplan.capture(spec)
 
 
 @pytest.mark.parametrize("path", ["tensors.0.name", "ops.1.name", "outputs.0"])
 def test_a_name_that_is_no_text_is_refused_by_place(path: str) -> None:
     place = re.escape(re.sub(r"\.(\d+)", r"[\1]", path))
-    with pytest.raises(memplan.GraphError, match=place):
+    with pytest.raises(memplan.errors.GraphError, match=place):
         memplan.capture(changed(path, "lone surrogate \ud800"))
 
 
@@ -303,7 +303,7 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_rule(rule: str) -> None:
     spec, message = RULES[rule]
-    with pytest.raises(memplan.GraphError, match=re.escape(message)):
+    with pytest.raises(memplan.errors.GraphError, match=re.escape(message)):
         memplan.capture(spec)
 
 
@@ -313,7 +313,7 @@ def test_a_view_of_a_view_stays_inside_both() -> None:
     assert _core.buffers_of(inside).offset_in_buffer.tolist()[-1] == 16
     look["alias"] = [{"output": "u", "input": "v", "offset": 16}]
     with pytest.raises(
-        memplan.GraphError, match=r"of tensor 'v', outside its 16 bytes; to view more .* make tensor 't'"
+        memplan.errors.GraphError, match=r"of tensor 'v', outside its 16 bytes; to view more .* make tensor 't'"
     ):
         memplan.capture(with_op(look, {"name": "u", "bytes": 8}))
 
@@ -321,7 +321,7 @@ def test_a_view_of_a_view_stays_inside_both() -> None:
 def test_an_acyclic_graph_out_of_order_is_not_called_cyclic() -> None:
     spec = small()
     spec["ops"].reverse()
-    with pytest.raises(memplan.GraphError, match="ops must be listed in execution order") as error:
+    with pytest.raises(memplan.errors.GraphError, match="ops must be listed in execution order") as error:
         memplan.capture(spec)
     assert "cycle" not in str(error.value)
 
@@ -330,7 +330,7 @@ def test_a_long_chain_out_of_order_is_no_trouble() -> None:
     count = 50_000
     tensors = [{"name": f"t{k}", "bytes": 1} for k in range(count)]
     ops = [{"name": f"op{k}", "inputs": [f"t{k - 1}"] if k else [], "outputs": [f"t{k}"]} for k in range(count)]
-    with pytest.raises(memplan.GraphError, match="execution order"):
+    with pytest.raises(memplan.errors.GraphError, match="execution order"):
         memplan.capture({"tensors": tensors, "ops": ops[::-1], "outputs": []})
 
 
@@ -356,12 +356,14 @@ def overwriting(*more_ops: Dict, outputs: tuple[str, ...] = (), **tensors: int) 
 
 def test_reading_an_overwritten_value_is_refused() -> None:
     spec = overwriting({"name": "late", "inputs": ["t"], "outputs": ["y"]}, y=1)
-    with pytest.raises(memplan.GraphError, match="op 'late' reads tensor 't' after op 'set' has overwritten its bytes"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="op 'late' reads tensor 't' after op 'set' has overwritten its bytes"
+    ):
         memplan.capture(spec)
 
 
 def test_an_overwritten_output_is_refused() -> None:
-    with pytest.raises(memplan.GraphError, match="output tensor 't' after op 'set' has overwritten its bytes"):
+    with pytest.raises(memplan.errors.GraphError, match="output tensor 't' after op 'set' has overwritten its bytes"):
         memplan.capture(overwriting(outputs=("t",)))
 
 
@@ -369,7 +371,9 @@ def test_an_old_view_of_overwritten_bytes_is_refused() -> None:
     spec = overwriting({"name": "late", "inputs": ["v"], "outputs": ["y"]}, v=8, y=1)
     look = {"name": "look", "inputs": ["t"], "outputs": ["v"], "alias": [{"output": "v", "input": "t"}]}
     spec["ops"].insert(1, look)
-    with pytest.raises(memplan.GraphError, match="op 'late' reads tensor 'v' after op 'set' has overwritten its bytes"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="op 'late' reads tensor 'v' after op 'set' has overwritten its bytes"
+    ):
         memplan.capture(spec)
     look["alias"][0]["offset"] = 8  # beside the bytes that are overwritten
     memplan.plan(spec).verify()
@@ -400,7 +404,7 @@ def test_two_overwrites_of_the_same_bytes_in_one_op_are_refused() -> None:
     spec = overwriting(z2=4)
     spec["ops"][1]["outputs"].append("z2")
     spec["ops"][1]["overwrite"].append({"output": "z2", "input": "t", "offset": 6})
-    with pytest.raises(memplan.GraphError, match=r"op 'set'.*tensor 'z"):
+    with pytest.raises(memplan.errors.GraphError, match=r"op 'set'.*tensor 'z"):
         memplan.capture(spec)
 
 
@@ -408,7 +412,7 @@ def test_an_op_that_overwrites_what_it_also_returns_as_a_view_is_refused() -> No
     spec = overwriting(v=8)
     spec["ops"][1]["outputs"].append("v")
     spec["ops"][1]["alias"] = [{"output": "v", "input": "t", "offset": 0}]
-    with pytest.raises(memplan.GraphError, match=r"op 'set'.*tensor 'v'"):
+    with pytest.raises(memplan.errors.GraphError, match=r"op 'set'.*tensor 'v'"):
         memplan.capture(spec)
 
 
@@ -517,7 +521,7 @@ def test_planners_of_lifetimes_refuse_several_streams() -> None:
     branch = {"name": "side", "inputs": ["x"], "outputs": ["u"], "stream": 3}
     spec = with_op(branch, {"name": "u", "bytes": 8})
     assert memplan.capture(spec).graph.ops[3].stream == 3
-    with pytest.raises(memplan.UnsupportedError, match="planner 'first_fit' does not support conflicts"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="planner 'first_fit' does not support conflicts"):
         memplan.plan(spec, "first_fit")
     memplan.plan(spec).verify()
 
@@ -538,7 +542,7 @@ def test_one_stream_of_any_number_is_fine() -> None:
 def test_sizes_whose_sum_overflows_are_refused() -> None:
     spec = changed("tensors.2.bytes", 2**62)
     spec["tensors"][4]["bytes"] = 2**62
-    with pytest.raises(memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*\(buffer 'y'\)"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*\(buffer 'y'\)"):
         memplan.plan(spec)
 
 
@@ -561,11 +565,11 @@ def test_more_bytes_than_the_shape_takes_are_padding() -> None:
         ('[{"a": 1, "a": 2}]', r"\[0\] has the key 'a'"),
     ],
 )
-@pytest.mark.parametrize("read", [memplan.capture, memplan.read_plan, memplan.Refutation.from_json])
+@pytest.mark.parametrize("read", [memplan.capture, memplan.read_plan, memplan.proofs.Refutation.from_json])
 def test_keys_that_come_twice(text: str, where: str, read: Any, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(text)
-    with pytest.raises(memplan.SourceError, match=f"file.json: {where}"):
+    with pytest.raises(memplan.errors.SourceError, match=f"file.json: {where}"):
         read(path)
 
 
@@ -575,7 +579,7 @@ def test_in_place_outside_the_input(offset: int) -> None:
     inplace = [{"output": "y", "input": "x", "offset": offset}]
     ops = [{"name": "f", "inputs": ["x"], "outputs": ["y"], "inplace": inplace}]
     message = f"op 'f': inplace puts tensor 'y' at bytes [{offset}, {offset} + 16) of tensor 'x', outside its 16 bytes"
-    with pytest.raises(memplan.GraphError, match=re.escape(message)):
+    with pytest.raises(memplan.errors.GraphError, match=re.escape(message)):
         memplan.capture({"tensors": tensors, "ops": ops, "outputs": ["y"]})
 
 
@@ -622,7 +626,13 @@ def test_graphs_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [memplan.GraphError, memplan.ProblemError, memplan.UnsupportedError, memplan.InvalidPlanError]
+    "error",
+    [
+        memplan.errors.GraphError,
+        memplan.errors.ProblemError,
+        memplan.errors.UnsupportedError,
+        memplan.errors.InvalidPlanError,
+    ],
 )
 def test_errors_are_value_errors_that_pickle(error: type[Exception]) -> None:
     assert issubclass(error, ValueError)
@@ -634,7 +644,7 @@ def test_a_long_cycle_is_shortened() -> None:
     tensors = [{"name": f"t{k}", "bytes": 1} for k in range(count)]
     ops = [{"name": f"op{k}", "inputs": [f"t{k - 1}"], "outputs": [f"t{k}"]} for k in range(count)]
     ops[0]["inputs"] = [f"t{count - 1}"]
-    with pytest.raises(memplan.GraphError, match=r"'op0' -> 'op1' -> .* -> \(989 more\) -> 'op0'") as caught:
+    with pytest.raises(memplan.errors.GraphError, match=r"'op0' -> 'op1' -> .* -> \(989 more\) -> 'op0'") as caught:
         memplan.capture({"tensors": tensors, "ops": ops, "outputs": []})
     assert len(str(caught.value)) < 400
 
@@ -642,5 +652,5 @@ def test_a_long_cycle_is_shortened() -> None:
 @pytest.mark.parametrize("relation", ["alias", "overwrite"])
 def test_a_workspace_is_no_view(relation: str) -> None:
     look = {"name": "look", "inputs": ["t"], "outputs": ["u"], relation: [{"output": "u", "input": "t", "offset": 0}]}
-    with pytest.raises(memplan.GraphError, match=f"workspace tensor 'u' cannot be an {relation} of tensor 't'"):
+    with pytest.raises(memplan.errors.GraphError, match=f"workspace tensor 'u' cannot be an {relation} of tensor 't'"):
         memplan.capture(with_op(look, {"name": "u", "bytes": 8, "kind": "workspace"}))

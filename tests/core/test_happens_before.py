@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import memplan
 from builders.interrupting import SOON, signals
 from builders.strategies import BOUNDED
-from memplan import Problem, ProblemError
+from memplan import Problem
+from memplan.errors import ProblemError
 
 EVENTS = 8
 

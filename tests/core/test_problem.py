@@ -206,7 +206,7 @@ def test_names_of_buffers_that_are_not_there() -> None:
 
 @pytest.mark.parametrize("names", ["ab", ["a", 3], ["a", None], ["a", "\ud800"], 5], ids=repr)
 def test_names_that_are_no_list_of_text(names: object) -> None:
-    with pytest.raises(memplan.ProblemError, match="names must"):
+    with pytest.raises(memplan.errors.ProblemError, match="names must"):
         memplan.Problem([4, 5], [0, 0], [1, 1], names=names)
 
 
@@ -256,7 +256,7 @@ def test_load_curve() -> None:
     ],
 )
 def test_bad_columns(arguments: tuple[object, ...], message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         memplan.Problem(*arguments)
 
 
@@ -292,7 +292,7 @@ def test_repr() -> None:
     ("names", "message"), [(["a", "a"], "names must be unique, got 'a' again"), (["a", ""], "empty")]
 )
 def test_names_are_different_and_not_empty(names: list[str], message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         memplan.Problem([4, 5], [0, 0], [1, 1], names=names)
 
 
@@ -365,7 +365,7 @@ def test_no_parts_and_no_conflicts(none: Any) -> None:
     ],
 )
 def test_bad_parts(parts: Any, message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         memplan.Problem(*TEN, parts=parts)
 
 
@@ -382,7 +382,7 @@ def test_bad_parts(parts: Any, message: str) -> None:
     ],
 )
 def test_bad_conflicts(conflicts: Any, message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         memplan.Problem(*TEN, conflicts=conflicts)
 
 
@@ -458,7 +458,7 @@ def test_a_part_that_is_moved_out_is_refused(case: Shaped, data: st.DataObject) 
             ]
         )
     )
-    with pytest.raises(memplan.ProblemError, match="parts"):
+    with pytest.raises(memplan.errors.ProblemError, match="parts"):
         memplan.Problem(*columns, parts=[*parts[:k], wrong, *parts[k + 1 :]])
 
 
@@ -470,7 +470,7 @@ def test_parts_that_meet_are_refused(case: Shaped, data: st.DataObject) -> None:
     buffer, begin, end, first, last = data.draw(st.sampled_from(parts))
     inside = st.tuples(st.integers(begin, end - 1), st.integers(first, last - 1))
     byte, step = data.draw(inside)
-    with pytest.raises(memplan.ProblemError, match=f"parts of buffer {buffer} overlap"):
+    with pytest.raises(memplan.errors.ProblemError, match=f"parts of buffer {buffer} overlap"):
         memplan.Problem(*columns, parts=[*parts, (buffer, byte, byte + 1, step, step + 1)])
 
 
@@ -514,7 +514,7 @@ def test_a_subset_has_all_that_holds_among_its_buffers() -> None:
 
 @pytest.mark.parametrize("buffers", [[0, 6], [-1], [2, 2]])
 def test_a_subset_names_buffers_each_once(buffers: list[int]) -> None:
-    with pytest.raises(memplan.ProblemError, match=r"must name buffers in \[0, 6\).*got"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"must name buffers in \[0, 6\).*got"):
         layered().subset(buffers)
 
 
@@ -527,9 +527,9 @@ def test_columns_are_replaced_and_checked() -> None:
     assert given.replace(parts=None).parts is None
     assert given.replace(names=None).name(0) == "#0"
     assert given.replace(pins=None, reserved=None, together=None).pins is None
-    with pytest.raises(memplan.ProblemError, match="must have one entry per buffer"):
+    with pytest.raises(memplan.errors.ProblemError, match="must have one entry per buffer"):
         given.replace(size=[1])
-    with pytest.raises(memplan.ProblemError, match=r"'b' and buffer 'c' .* share"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"'b' and buffer 'c' .* share"):
         given.replace(last=[2, 4, 4, 6, 6, 8], together=[(1, 2, 0)])
     with pytest.raises(TypeError, match="replace takes columns of a Problem, got sizes"):
         given.replace(sizes=[1])

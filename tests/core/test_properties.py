@@ -88,7 +88,7 @@ def test_every_planner_plans_what_it_supports_and_refuses_the_rest_by_name(case:
         missing = [feature for feature, is_asked in asked.items() if is_asked and feature not in supported[planner]]
         if missing:
             refusal = f"planner '{planner}' does not support {', '.join(missing)}, which this problem asks for"
-            with pytest.raises(memplan.UnsupportedError, match=refusal):
+            with pytest.raises(memplan.errors.UnsupportedError, match=refusal):
                 memplan.plan(problem, planner)
             continue
         plan = memplan.plan(problem, planner, **brief(planner))

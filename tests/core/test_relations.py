@@ -32,7 +32,7 @@ def cases(draw: st.DrawFn) -> tuple[Dict, _core.Graph, _core.Buffers, list[str]]
     captured = memplan.capture(graph).graph
     try:
         return graph, captured, _core.buffers_of(captured, options), donate
-    except memplan.GraphError as error:
+    except memplan.errors.GraphError as error:
         assume("which of them runs first" not in str(error))
         raise
 
@@ -108,7 +108,7 @@ def test_naive_is_what_is_needed_without_sharing(graph: Dict, place: list[str]) 
     try:
         shared = _core.buffers_of(captured, _core.StorageOptions(place))
         alone = _core.buffers_of(captured, _core.StorageOptions(place, 1, False, [], [], False))
-    except memplan.GraphError as error:
+    except memplan.errors.GraphError as error:
         assume("which of them runs first" not in str(error))
         raise
     assert shared.unshared == alone.unshared == alone.problem.size.sum()

@@ -208,7 +208,7 @@ def test_a_donated_input_that_is_a_graph_output_is_kept() -> None:
     ],
 )
 def test_only_inputs_are_donated(name: str, message: str) -> None:
-    with pytest.raises(memplan.GraphError, match=message):
+    with pytest.raises(memplan.errors.GraphError, match=message):
         memplan.plan(GIVEN, donate=[name])
 
 
@@ -361,7 +361,7 @@ OVER_P, OVER_C = (op("set", name, "n", overwrite=[f"n {name}"]) for name in "pc"
 )
 def test_parts_that_stay_apart(source: Dict, expected: set[str] | None) -> None:
     if expected is None:
-        with pytest.raises(memplan.GraphError, match="concat input tensor 'x' is not an input of that op"):
+        with pytest.raises(memplan.errors.GraphError, match="concat input tensor 'x' is not an input of that op"):
             memplan.plan(source)
     else:
         assert shared(source) == expected
@@ -483,7 +483,9 @@ def test_on_streams_no_storage_has_a_shape() -> None:
 
 def test_an_overwrite_that_races_is_refused() -> None:
     source = graph([X], op("a", "x", "t"), op("b", "t", "u"), op("c", "t", "n", overwrite=["n t"], stream=1))
-    with pytest.raises(memplan.GraphError, match="op 'c' on stream 1 overwrites bytes that op 'b' on stream 0 uses"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="op 'c' on stream 1 overwrites bytes that op 'b' on stream 0 uses"
+    ):
         memplan.plan(source)
     source["ops"][2]["after"] = ["b"]
     assert memplan.plan(source).verify() is None

@@ -95,10 +95,10 @@ def test_limit_caps_and_keeps_the_order() -> None:
 
 def test_offsets_of_the_wrong_length_or_type_are_refused() -> None:
     with pytest.raises(
-        memplan.ProblemError, match="offsets must have one entry per buffer: the problem has 2, offsets has 1"
+        memplan.errors.ProblemError, match="offsets must have one entry per buffer: the problem has 2, offsets has 1"
     ):
         _core.verify(PAIR, [0])
-    with pytest.raises(memplan.ProblemError, match="offsets must hold integers that fit int64, got float64"):
+    with pytest.raises(memplan.errors.ProblemError, match="offsets must hold integers that fit int64, got float64"):
         _core.verify(PAIR, [0.0, 10.0])
 
 
@@ -288,7 +288,7 @@ def test_replay_refuses_offsets_of_the_wrong_length() -> None:
     graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
     with pytest.raises(
-        memplan.ProblemError, match="offsets must have one entry per buffer: the problem has 1, offsets has 2"
+        memplan.errors.ProblemError, match="offsets must have one entry per buffer: the problem has 1, offsets has 2"
     ):
         _core.replay(graph, buffers, [0, 0])
 
@@ -306,5 +306,5 @@ def test_replay_finds_a_placed_tensor_before_the_arena(offset: int) -> None:
     """A negative offset of a placed buffer is wrong; it does not mean that the buffer is not placed."""
     graph = memplan.capture(CHAIN).graph
     buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
-    with pytest.raises(memplan.InvalidPlanError, match="before the arena"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="before the arena"):
         memplan.Plan(buffers.problem, np.array([offset]), 4, 4, True, "f", "f", 0.0, 0, graph, buffers).verify()

@@ -182,7 +182,7 @@ def test_a_tensor_inside_other_bytes_keeps_their_colour_where_it_has_its_own() -
     assert [slot.name for slot in plans[0]] == ["a", "c", "d", "y"]
     one, other = (by_name(p, c.colours) for p, c in zip(plans, colourings(plans), strict=True))
     assert other == {**one, "b": one["a"]}
-    axes = memplan.plot_plans(plans)
+    axes = memplan.draw.plot_plans(plans)
     drawn = [colouring_of(ax) for ax in axes]
     assert drawn == [list(one.values()), [other[slot.name] for slot in plans[1]]]
 

@@ -494,7 +494,7 @@ def test_plans_side_by_side_colour_a_buffer_the_same() -> None:
     problem = memplan.Problem([3, 2, 4, 1], [0, 1, 2, 0], [2, 4, 5, 5], 1, list("abcd"))
     other = memplan.Problem([1, 3, 2, 4, 9], [0, 0, 1, 2, 0], [5, 2, 4, 6, 1], 1, list("dabce"))
     plans = [memplan.plan(problem, "naive"), memplan.plan(problem, "first_fit"), memplan.plan(other, "first_fit")]
-    axes = memplan.plot_plans(plans)
+    axes = memplan.draw.plot_plans(plans)
     try:
         assert len({ax.figure for ax in axes}) == 1
         assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes} == {((0, 6), (0, 13 * 1.03))}
@@ -510,7 +510,7 @@ def test_plans_side_by_side_colour_a_buffer_the_same() -> None:
 
 def test_plans_side_by_side_take_the_same_options() -> None:
     plans = [memplan.plan(INSIDE, name) for name in ("naive", "first_fit")]
-    axes = memplan.plot_plans(plans, titles=["one", "two"], highlight="y", colour_by="kind", zoom=(1, 3))
+    axes = memplan.draw.plot_plans(plans, titles=["one", "two"], highlight="y", colour_by="kind", zoom=(1, 3))
     try:
         assert [ax.get_title(loc="left").splitlines()[0] for ax in axes] == ["one", "two"]
         assert all(names(ax) == {"y, 4 B"} and ax.get_xlim() == (1, 3) for ax in axes)
@@ -523,7 +523,7 @@ def test_plans_side_by_side_take_the_same_options() -> None:
 def test_side_by_side_needs_plans_and_their_titles(count: int, titles: Any) -> None:
     before = plt.get_fignums()
     with pytest.raises(ValueError, match=f"plot_plans needs at least one plan, .* got {count} plans"):
-        memplan.plot_plans([memplan.plan(([1], [0], [1]))] * count, titles=titles)
+        memplan.draw.plot_plans([memplan.plan(([1], [0], [1]))] * count, titles=titles)
     assert plt.get_fignums() == before
 
 
@@ -539,21 +539,27 @@ def test_thin_boxes_have_finer_borders() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda plan: memplan.plot_plans({"a": plan}), "plans must be a list of plans, such as .*, got a dict"),
-        (lambda plan: memplan.plot_plans(plan), "plans must be a list of plans, such as .*, got a Plan"),
-        (lambda plan: memplan.plot_plans([plan, 1]), "got a int in it"),
+        (lambda plan: memplan.draw.plot_plans({"a": plan}), "plans must be a list of plans, such as .*, got a dict"),
+        (lambda plan: memplan.draw.plot_plans(plan), "plans must be a list of plans, such as .*, got a Plan"),
+        (lambda plan: memplan.draw.plot_plans([plan, 1]), "got a int in it"),
         (
-            lambda plan: memplan.plot_plans([plan], titles={"a": 1}),
+            lambda plan: memplan.draw.plot_plans([plan], titles={"a": 1}),
             r"titles must be a list of strings, .*got \{'a': 1\}",
         ),
-        (lambda plan: memplan.plot_plans([plan], titles="a"), "titles must be a list of strings"),
+        (lambda plan: memplan.draw.plot_plans([plan], titles="a"), "titles must be a list of strings"),
         (
-            lambda plan: memplan.write_page({"a": plan}, "page.html"),
+            lambda plan: memplan.draw.write_page({"a": plan}, "page.html"),
             "plans must be a list of plans, such as .*, got a dict",
         ),
         (lambda plan: plan.plot(highlight={"a": 1}), "highlight must be a name or a list of names, got {'a': 1}"),
-        (lambda plan: memplan.plot_plans([plan], highlight={"a": 1}), "highlight must be a name or a list of names"),
-        (lambda plan: memplan.write_page(plan, "page.html", highlight={"a": 1}), "highlight must be a name or a list"),
+        (
+            lambda plan: memplan.draw.plot_plans([plan], highlight={"a": 1}),
+            "highlight must be a name or a list of names",
+        ),
+        (
+            lambda plan: memplan.draw.write_page(plan, "page.html", highlight={"a": 1}),
+            "highlight must be a name or a list",
+        ),
         (lambda plan: memplan.compare(plan.problem, {"auto": 1}), "planners must be a list of names"),
         (lambda plan: memplan.sweep({"a": plan.problem}, {"auto": 1}), "planners must be a list of names"),
         (lambda plan: memplan.plan(plan.problem, place={"input": 1}), "place must be a collection of kinds"),
@@ -572,7 +578,7 @@ def test_a_plan_in_pieces_has_steps_of_its_own_and_rows_the_colour_of_their_tens
     pieces = memplan.fit(graph, "least", allow=("split",))
     names = [pieces.problem.name(b) for b in range(len(pieces))]
     assert any("/1of" in name for name in names)
-    axes = memplan.plot_plans([whole, pieces])
+    axes = memplan.draw.plot_plans([whole, pieces])
     own = [ax.get_xlim()[1] for ax in axes]
     assert own == [int(plan.problem.last.max()) for plan in (whole, pieces)]
     assert own[0] < own[1]

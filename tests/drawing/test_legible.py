@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 import memplan
-from memplan import Pool
 from memplan.draw.labels import ending
+from memplan.plans import Pool
 
 KIB = 1024
 

@@ -192,7 +192,7 @@ def test_pictures_draw_names_as_they_are(tmp_path: Path, monkeypatch: pytest.Mon
     for colour_by in ("buffer", "order", "kind", "op_type", "layer"):
         options: dict[str, Any] = {"colour_by": colour_by, "highlight": list(plans[0].problem.names)[:1]}
         plans[0].plot(title=MATHS, **options).figure.savefig(tmp_path / "plan.svg")
-    memplan.plot_plans(plans, titles=[MATHS, MATHS])[0].figure.savefig(tmp_path / "plans.svg")
+    memplan.draw.plot_plans(plans, titles=[MATHS, MATHS])[0].figure.savefig(tmp_path / "plans.svg")
     comparison = memplan.compare(network(MATHS), ["first_fit", "naive"])
     named = type(comparison)(MATHS, comparison.rows)
     named.save_picture(tmp_path / "compare.svg")

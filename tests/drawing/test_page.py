@@ -42,19 +42,19 @@ _PATIENCE = 120_000  # milliseconds, for a browser on a busy machine
 
 def test_no_plans_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one plan, got none"):
-        memplan.write_page([], tmp_path / "page.html")
+        memplan.draw.write_page([], tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_bokeh_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    with pytest.raises(memplan.MissingDependencyError, match=re.escape("pip install 'memplan[page]'")):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=re.escape("pip install 'memplan[page]'")):
         memplan.plan(PROBLEM).to_html(tmp_path / "page.html")
 
 
 def test_an_old_bokeh_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bokeh.__version__", "3.7.3")
-    with pytest.raises(memplan.MissingDependencyError, match=re.escape("needs bokeh >= 3.8, got 3.7.3")):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=re.escape("needs bokeh >= 3.8, got 3.7.3")):
         memplan.plan(PROBLEM).to_html(tmp_path / "page.html")
 
 
@@ -116,7 +116,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
 
     def go(plans: Any, **options: Any) -> Any:
         path = tmp_path / "page.html"
-        memplan.write_page(plans, path, **options)
+        memplan.draw.write_page(plans, path, **options)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.set_default_timeout(_PATIENCE)
         pages.append(page)
@@ -160,7 +160,7 @@ def pixel(page: Any, chart: str, step: float, address: float) -> tuple[float, fl
     return x, y
 
 
-def corner(slot: memplan.Slot) -> tuple[float, float]:
+def corner(slot: memplan.plans.Slot) -> tuple[float, float]:
     """A place in a box where no name is: near its lower left."""
     return slot.first + 0.15 * (slot.last - slot.first), slot.offset + 0.15 * slot.bytes
 
@@ -219,7 +219,7 @@ def test_a_page_of_what_the_plans_do_not_have(tmp_path: Path) -> None:
         ({"colour_by": "hue"}, "colour_by must be one of buffer, .*, got 'hue'"),
     ]:
         with pytest.raises(ValueError, match=message):
-            memplan.write_page(plans, tmp_path / "page.html", **options)  # type: ignore[arg-type]
+            memplan.draw.write_page(plans, tmp_path / "page.html", **options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="colour_by='kind' needs the plan of a graph"):
         plans[1].to_html(tmp_path / "page.html", colour_by="kind")
     assert not list(tmp_path.iterdir())
@@ -233,7 +233,7 @@ def test_the_heading_has_the_figures(opened: Opened) -> None:
 
 
 def test_pools_are_bands_with_names_capacities_and_costs(opened: Opened) -> None:
-    pools = [memplan.Pool("sram", 512 * KIB), memplan.Pool("dram", base="1MiB")]
+    pools = [memplan.plans.Pool("sram", 512 * KIB), memplan.plans.Pool("dram", base="1MiB")]
     plans = [memplan.plan(PROBLEM, pools=pools), memplan.plan(PROBLEM)]
     page = opened(plans[0])
     heading = [row.split("\t") for row in page.inner_text("header table").splitlines()]

@@ -291,15 +291,15 @@ def test_bad_options_are_named(options: dict[str, Any], error: type[Exception], 
 
 def test_a_step_that_fails_says_where() -> None:
     with pytest.raises(
-        memplan.SourceError, match=r"Sequential.forward: op 'aten.addmm.default': .* \(float32\[2, 63\]\)"
+        memplan.errors.SourceError, match=r"Sequential.forward: op 'aten.addmm.default': .* \(float32\[2, 63\]\)"
     ):
         memplan.estimate(block(), args=(torch.randn(2, 63),))
-    with pytest.raises(memplan.SourceError, match="requires a gradient"):
+    with pytest.raises(memplan.errors.SourceError, match="requires a gradient"):
         memplan.estimate(block().requires_grad_(False), args=(torch.randn(2, 64),), train=True)
-    with pytest.raises(memplan.SourceError, match=r"optimizer Adafactor: .*item\(\)"):
+    with pytest.raises(memplan.errors.SourceError, match=r"optimizer Adafactor: .*item\(\)"):
         memplan.estimate(block(), args=(torch.randn(2, 64),), train=True, optimizer="Adafactor")
     other = torch.optim.AdamW(block().parameters())
-    with pytest.raises(memplan.SourceError, match="is not the network's"):
+    with pytest.raises(memplan.errors.SourceError, match="is not the network's"):
         memplan.estimate(block(), args=(torch.randn(2, 64),), train=True, optimizer=other)
 
 
@@ -392,7 +392,7 @@ def test_an_axis_that_was_forgotten_is_offered() -> None:
             return x + y
 
     args = (torch.zeros(4, 8), torch.zeros(4, 8))
-    with pytest.raises(memplan.SourceError) as caught:
+    with pytest.raises(memplan.errors.SourceError) as caught:
         memplan.largest(Two(), "1MiB", args=args, axes={"x": 0})
     said = "the step works with 4 at axis 0 of 'x', and fails with 8; 'y' (4, 8) has the same size: "
     assert str(caught.value).startswith(f"{said}try axes={{'x': 0, 'y': 0}}: ")
@@ -446,7 +446,7 @@ def test_a_symbolic_dimension_has_a_largest_size() -> None:
     assert fitted.size >= found.size
     none = memplan.largest(network(), 700, dim="batch")
     assert str(none) == "no size fits 700 bytes\n1 needs 768 bytes"
-    with pytest.raises(memplan.SourceError, match=r"no such symbolic size|'length'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"no such symbolic size|'length'"):
         memplan.largest(network(), "64KiB", dim="length")
 
 

@@ -54,7 +54,7 @@ def differences(found: dict[str, Case]) -> dict[str, tuple[int, int]]:
     for (name, case), real in zip(found.items(), given, strict=True):
         try:
             told = said(case)
-        except memplan.SourceError:
+        except memplan.errors.SourceError:
             if name.partition(",")[0] not in REFUSED:
                 raise
             continue

@@ -215,7 +215,7 @@ def with_change(kind: str, names: tuple[str, ...], asked: Dict) -> Dict | None:
             **asked,
             "disable_inplace_ops": set(asked.get("disable_inplace_ops", ())) - set(names),
         },
-        "INPLACE_OPS": {**asked, "inplace_ops": {*asked.get("inplace_ops", ()), *memplan.INPLACE_OPS}},
+        "INPLACE_OPS": {**asked, "inplace_ops": {*asked.get("inplace_ops", ()), *memplan.inplace_ops.INPLACE_OPS}},
         "inplace_ops": {**asked, "inplace_ops": {*asked.get("inplace_ops", ()), *names}},
     }.get(kind)
 
@@ -746,7 +746,7 @@ def test_the_same_plan_has_the_same_page(plans: dict[str, memplan.Plan]) -> None
 def test_the_document_shows_real_output() -> None:
     text = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
     plan = memplan.plan("example:gpt2_train", "first_fit")
-    other = memplan.plan("example:gpt2_train", "first_fit", inplace_ops=memplan.INPLACE_OPS)
+    other = memplan.plan("example:gpt2_train", "first_fit", inplace_ops=memplan.inplace_ops.INPLACE_OPS)
     best = memplan.plan("example:resnet50_train", order="best")
     shown_of = (plan.explain(), plan.reuse("pow_14"), plan.diff(other), best.explain())
     real = "\n\n".join(map(str, shown_of))

@@ -123,7 +123,7 @@ def test_figures_are_sums_over_steps(seed: int) -> None:
 
 
 def test_a_recorded_step_with_what_outlives_it() -> None:
-    tape = memplan.Tape(
+    tape = memplan.importers.Tape(
         size=np.array([100, 40, 8]),
         birth=np.array([0, 1, 3]),
         death=np.array([2, -1, 4]),

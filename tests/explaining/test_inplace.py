@@ -32,7 +32,7 @@ def test_an_output_takes_an_input_where_no_rule_forbids_it(graph: dict[str, Any]
     """Where nothing is placed, no load can rise, so that the core shares whatever is safe."""
     try:
         memplan.plan(graph, "naive")
-    except memplan.GraphError:  # overwrites that race with a stream
+    except memplan.errors.GraphError:  # overwrites that race with a stream
         assume(False)
     inputs = [tensor["name"] for tensor in graph["tensors"] if tensor["kind"] == "input"]
     donate = data.draw(st.lists(st.sampled_from(inputs), unique=True)) if inputs else []

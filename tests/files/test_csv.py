@@ -71,7 +71,7 @@ def test_inclusive_ends(path: Path) -> None:
     assert memplan.capture(path, inclusive=True).last.tolist() == [2, 2]
     assert memplan.plan(path, inclusive=True).peak == 16
     with pytest.raises(
-        memplan.SourceError, match="line 3, column 3: the end of the lifetime must be > its start 1, got 1"
+        memplan.errors.SourceError, match="line 3, column 3: the end of the lifetime must be > its start 1, got 1"
     ):
         memplan.read_problem(path)
 
@@ -79,7 +79,7 @@ def test_inclusive_ends(path: Path) -> None:
 def test_inclusive_ends_may_not_come_before_the_start(path: Path) -> None:
     path.write_text("id,lower,upper,size\na,4,3,10\n")
     with pytest.raises(
-        memplan.SourceError, match="line 2, column 3: the end of the lifetime must be >= its start 4, got 3"
+        memplan.errors.SourceError, match="line 2, column 3: the end of the lifetime must be >= its start 4, got 3"
     ):
         memplan.read_problem(path, inclusive=True)
 
@@ -134,7 +134,7 @@ BAD = {
 def test_refused(case: str, path: Path) -> None:
     text, message = BAD[case]
     path.write_bytes(text.encode())
-    with pytest.raises(memplan.SourceError, match=re.escape(message)) as error:
+    with pytest.raises(memplan.errors.SourceError, match=re.escape(message)) as error:
         memplan.read_problem(path)
     assert str(error.value).startswith(f"{path}: line ")
 
@@ -144,14 +144,16 @@ def test_other_encodings_are_refused(encoding: str, path: Path) -> None:
     path.write_bytes((HEADER + "a,0,2,10\ngröße,0,2,10\n").encode(encoding))
     line = {"latin-1": 3, "utf-16": 1}[encoding]
     with pytest.raises(
-        memplan.SourceError, match=f"{re.escape(str(path))}: line {line}.*expected UTF-8 text, got byte 0x"
+        memplan.errors.SourceError, match=f"{re.escape(str(path))}: line {line}.*expected UTF-8 text, got byte 0x"
     ):
         memplan.read_problem(path)
 
 
 def test_sums_beyond_int64_are_refused_with_the_file(path: Path) -> None:
     path.write_text(HEADER + f"a,0,2,{2**62}\nb,0,2,{2**62}\n")
-    with pytest.raises(memplan.SourceError, match=r"lifetimes.csv: .*add up to at most 2\^63 - 1 bytes.*buffer 'b'"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"lifetimes.csv: .*add up to at most 2\^63 - 1 bytes.*buffer 'b'"
+    ):
         memplan.read_problem(path)
 
 
@@ -190,7 +192,7 @@ def test_read_plan_inclusive(path: Path) -> None:
 
 def test_read_plan_refuses_a_plan_that_does_not_hold(path: Path) -> None:
     path.write_text("id,lower,upper,size,alignment,offset\na,0,2,10,1,0\nb,1,4,6,8,4\nc,1,4,6,1,-1\n")
-    with pytest.raises(memplan.InvalidPlanError) as error:
+    with pytest.raises(memplan.errors.InvalidPlanError) as error:
         memplan.read_plan(path)
     message = str(error.value)
     assert message.startswith(f"{path}: the plan is not valid:\n")
@@ -205,7 +207,7 @@ def test_read_plan_refuses_a_plan_that_does_not_hold(path: Path) -> None:
 
 def test_read_plan_needs_offsets(path: Path) -> None:
     path.write_text(HEADER + "a,0,2,10\n")
-    with pytest.raises(memplan.SourceError, match="column 'offset' is missing; got id, lower, upper, size"):
+    with pytest.raises(memplan.errors.SourceError, match="column 'offset' is missing; got id, lower, upper, size"):
         memplan.read_plan(path)
 
 
@@ -217,7 +219,7 @@ def test_a_plan_that_was_read_verifies_again(path: Path) -> None:
 
 def test_offsets_near_int64_do_not_wrap(path: Path) -> None:
     path.write_text(f"id,lower,upper,size,offset\na,0,2,10,{2**63 - 5}\n")
-    with pytest.raises(memplan.InvalidPlanError, match="ends beyond the arena"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="ends beyond the arena"):
         memplan.read_plan(path)
 
 
@@ -272,7 +274,7 @@ def test_gaps_with_inclusive_ends(path: Path) -> None:
 )
 def test_gaps_that_are_none(gaps: str, message: str, path: Path) -> None:
     path.write_text(f"id,lower,upper,size,gaps\na,1,9,8,{gaps}\n")
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         memplan.read_problem(path)
 
 
@@ -280,5 +282,5 @@ def test_hints_are_read_and_not_used(path: Path) -> None:
     path.write_text("id,lower,upper,size,hint\na,0,2,10,-1\nb,1,4,6,64\n")
     assert columns(memplan.read_problem(path)) == AB
     path.write_text("id,lower,upper,size,hint\na,0,2,10,low\n")
-    with pytest.raises(memplan.SourceError, match="line 2, column 5: hint must be an integer, got 'low'"):
+    with pytest.raises(memplan.errors.SourceError, match="line 2, column 5: hint must be an integer, got 'low'"):
         memplan.read_problem(path)

@@ -105,7 +105,7 @@ def test_json_keeps_who_won_and_the_seconds(plan: memplan.Plan, tmp_path: Path) 
     assert (back.winner, back.seconds, back.found_after) == ("auto", 0, 0)
     for key, value in (("seconds", -1), ("seconds", "1"), ("found_after", True), ("winner", 3), ("planner", None)):
         (tmp_path / "plan.json").write_text(json.dumps(spec | {key: value}), encoding="utf-8")
-        with pytest.raises(memplan.SourceError, match=f"{key} must be .*, got {value!r}"):
+        with pytest.raises(memplan.errors.SourceError, match=f"{key} must be .*, got {value!r}"):
             memplan.read_plan(tmp_path / "plan.json")
 
 
@@ -116,7 +116,7 @@ def test_json_of_an_interrupted_plan(plan: memplan.Plan, tmp_path: Path) -> None
         assert spec.get("interrupted") == (True if cut else None)
         assert memplan.read_plan(tmp_path / "plan.json").interrupted == cut
     (tmp_path / "plan.json").write_text(json.dumps(spec | {"interrupted": 1}), encoding="utf-8")
-    with pytest.raises(memplan.SourceError, match="interrupted must be true or false, got 1"):
+    with pytest.raises(memplan.errors.SourceError, match="interrupted must be true or false, got 1"):
         memplan.read_plan(tmp_path / "plan.json")
 
 
@@ -173,7 +173,7 @@ def test_json_keeps_the_order_and_the_bound_of_all_orders(tmp_path: Path) -> Non
     }
     for message, change in wrong.items():
         (tmp_path / "plan.json").write_text(json.dumps(spec | change), encoding="utf-8")
-        with pytest.raises(memplan.SourceError, match=re.escape(message)):
+        with pytest.raises(memplan.errors.SourceError, match=re.escape(message)):
             memplan.read_plan(tmp_path / "plan.json")
 
 
@@ -209,7 +209,7 @@ def test_json_of_shapes_and_conflicts_is_verified(tmp_path: Path) -> None:
     ):
         wrong = dataclasses.replace(plan, offsets=np.array(offsets))
         wrong.to_json(tmp_path / "plan.json")
-        with pytest.raises(memplan.InvalidPlanError, match=message):
+        with pytest.raises(memplan.errors.InvalidPlanError, match=message):
             memplan.read_plan(tmp_path / "plan.json")
 
 
@@ -422,20 +422,20 @@ BUFFER: dict[str, Any] = {"id": "a", "size": 6, "first": 1, "last": 4, "alignmen
     ],
 )
 def test_bad_json_plans(changes: dict[str, Any], message: str, plan: memplan.Plan, tmp_path: Path) -> None:
-    with pytest.raises(memplan.SourceError, match=message) as error:
+    with pytest.raises(memplan.errors.SourceError, match=message) as error:
         memplan.read_plan(tampered(plan, tmp_path / "plan.json", **changes))
     assert str(error.value).startswith(str(tmp_path / "plan.json"))
 
 
 def test_json_that_is_no_json(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"format": \n  oops}')
-    with pytest.raises(memplan.SourceError, match=r"plan\.json: line 2, column 3: Expecting value"):
+    with pytest.raises(memplan.errors.SourceError, match=r"plan\.json: line 2, column 3: Expecting value"):
         memplan.read_plan(tmp_path / "plan.json")
 
 
 def test_json_of_an_invalid_plan(plan: memplan.Plan, tmp_path: Path) -> None:
     path = tampered(plan, tmp_path / "plan.json", buffers=[BUFFER, BUFFER | {"id": "b"}])
-    with pytest.raises(memplan.InvalidPlanError, match=r"'a' at bytes .* and buffer 'b'"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"'a' at bytes .* and buffer 'b'"):
         memplan.read_plan(path)
 
 

@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_its_plan_is_invalid_however_ends_are_read(path: Path, inclusive: bool) -> None:
     """conv2_weight lies over layer1_activation in steps 11 to 15, and over pool1_output in 16 to 25."""
-    with pytest.raises(memplan.InvalidPlanError) as caught:
+    with pytest.raises(memplan.errors.InvalidPlanError) as caught:
         memplan.read_plan(path, inclusive=inclusive)
     lines = str(caught.value).splitlines()[1:]
     assert len(lines) == 2

@@ -101,7 +101,7 @@ def test_outputs_are_handed_over_by_onnx() -> None:
 
 
 def test_cost_rises_as_the_capacity_falls() -> None:
-    seen: list[memplan.ParetoPoint] = []
+    seen: list[memplan.fitting.ParetoPoint] = []
     curve = memplan.pareto(chain(8), inplace=False, on_point=seen.append)
     assert list(curve) == seen
     assert len(curve) == 8
@@ -131,7 +131,7 @@ def test_a_plan_has_a_curve_with_its_options(tmp_path: Path) -> None:
 
 
 def test_a_curve_ends_when_it_is_told_to() -> None:
-    def stop(point: memplan.ParetoPoint) -> None:
+    def stop(point: memplan.fitting.ParetoPoint) -> None:
         if point.added_cost > 0:
             raise KeyboardInterrupt
 

@@ -80,7 +80,7 @@ def test_a_graph_that_fits_need_not_be_one_that_fit_takes() -> None:
         peak = memplan.plan(graph).peak
         assert memplan.fit(graph, peak).peak <= peak
         assert memplan.fit(graph, "100%").changes == ()
-        with pytest.raises(memplan.UnsupportedError):
+        with pytest.raises(memplan.errors.UnsupportedError):
             memplan.fit(graph, peak - 1)
 
 

@@ -113,7 +113,7 @@ def test_what_came_back_has_its_colour() -> None:
 
 
 def test_before_and_after_side_by_side(tmp_path: Path) -> None:
-    before, after = memplan.plot_plans([PLAIN, AGAIN])
+    before, after = memplan.draw.plot_plans([PLAIN, AGAIN])
     figure = before.figure
     assert len(figure.axes) == 6
     blank, panel = (ax for ax in figure.axes if ax.get_subplotspec().rowspan.start == 1)

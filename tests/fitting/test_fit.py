@@ -196,15 +196,15 @@ def test_an_error_names_no_op_where_none_is_known_to_need_bytes() -> None:
 def test_ops_on_several_streams_are_refused() -> None:
     graph = chain(3)
     graph["ops"][1]["stream"] = 1
-    with pytest.raises(memplan.UnsupportedError, match="one stream"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="one stream"):
         fitted(graph, 300)
 
 
 def test_costs_are_checked() -> None:
     graph = graph_of(chain(3))
-    with pytest.raises(memplan.GraphError, match="one per op, 6, got 1"):
+    with pytest.raises(memplan.errors.GraphError, match="one per op, 6, got 1"):
         _core.fit_graph(graph, [1.0], ["same"], APART, 300)
-    with pytest.raises(memplan.GraphError, match="op 'f0': cost must be finite and >= 0, got -1"):
+    with pytest.raises(memplan.errors.GraphError, match="op 'f0': cost must be finite and >= 0, got -1"):
         _core.fit_graph(graph, [-1.0] * 6, ["same"] * 6, APART, 300)
     with pytest.raises(ValueError, match="same, changes or never, got 'x'"):
         _core.fit_graph(graph, [1.0] * 6, ["x"] * 6, APART, 300)
@@ -244,9 +244,9 @@ def test_what_was_given_up_is_printed() -> None:
 
 
 def test_the_dearest_changes_are_listed_and_all_are_summed_up() -> None:
-    again = [memplan.Change("recompute", tuple("abcd"), ("f~1",), "f", "g", 2048, k) for k in range(25)]
-    moved = memplan.Change("offload", ("x",), ("x~out", "x~in"), "f", "g", 2048, 50)
-    fitting = memplan.Fitting((*again, moved), 4096, 1000, 350, 100)
+    again = [memplan.plans.Change("recompute", tuple("abcd"), ("f~1",), "f", "g", 2048, k) for k in range(25)]
+    moved = memplan.plans.Change("offload", ("x",), ("x~out", "x~in"), "f", "g", 2048, 50)
+    fitting = memplan.plans.Fitting((*again, moved), 4096, 1000, 350, 100)
     rows = str(fitting).splitlines()
     assert rows[0] == "To fit 4.00 KiB: 26 changes, 35.00% of the cost added, 10.00% at least"
     assert rows[4].split() == ["offload", "x", "2.00", "KiB", "f", "g", "5.000%"]
@@ -261,7 +261,7 @@ def test_the_dearest_changes_are_listed_and_all_are_summed_up() -> None:
 
 
 def test_costs_in_seconds_are_said_to_be() -> None:
-    fitting = memplan.Fitting((memplan.Change("order"),), 100, 2.0, 0.5, 0.25, "seconds")
+    fitting = memplan.plans.Fitting((memplan.plans.Change("order"),), 100, 2.0, 0.5, 0.25, "seconds")
     expected = "To fit 100 B: 1 change, 25.00% of the cost added (0.5 seconds), 12.50% at least"
     assert str(fitting).startswith(expected)
     assert "order: the load is lower in this order" in str(fitting)
@@ -322,7 +322,7 @@ def test_files_with_wrong_changes_are_refused(old: str, new: str, expected: str,
     text = path.read_text().replace('"capacity": 300', '"capacity": 450')
     assert old in text
     path.write_text(text.replace(old, new, 1))
-    with pytest.raises(memplan.SourceError, match=expected):
+    with pytest.raises(memplan.errors.SourceError, match=expected):
         memplan.read_plan(path)
 
 
@@ -335,7 +335,9 @@ def test_each_op_in_pieces_has_a_loop(tmp_path: Any) -> None:
     spec = json.loads(path.read_text())
     spec["fitting"]["changes"][0]["loops"].pop()
     path.write_text(json.dumps(spec))
-    with pytest.raises(memplan.SourceError, match=r"changes\[0\].loops must hold a loop for each of \d+ ops, got"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"changes\[0\].loops must hold a loop for each of \d+ ops, got"
+    ):
         memplan.read_plan(path)
 
 
@@ -346,7 +348,7 @@ def test_options_are_checked() -> None:
         memplan.fit(chain(), 450, allow=["magic"])
     with pytest.raises(ValueError, match="cost must be one of auto, bytes, flops"):
         memplan.fit(chain(), 450, cost="time")
-    with pytest.raises(memplan.SourceError, match="'nop', which is no op"):
+    with pytest.raises(memplan.errors.SourceError, match="'nop', which is no op"):
         memplan.fit(chain(), 450, cost={"nop": 1})
     with pytest.raises(ValueError, match="cost of 'f0' must be a finite number >= 0"):
         memplan.fit(chain(), 450, cost={"f0": -1})

@@ -44,7 +44,7 @@ class Ways:
         reruns, fetches = ([pair for way, pair in steps if way == kind] for kind in ("rerun", "fetch"))
         try:
             found = _core.rerun_graph(self.graph, *self.facts, self.storage, reruns, fetches, self.transfer or 0)
-        except memplan.GraphError:
+        except memplan.errors.GraphError:
             return None
         assert computed_bytes(found.graph.to_dict()) == self.expected
         return found

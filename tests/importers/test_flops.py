@@ -213,7 +213,7 @@ def test_a_graph_says_what_its_ops_compute() -> None:
     assert memplan.capture(graph.to_dict()).graph == graph == pickle.loads(pickle.dumps(graph))
     for flops, message in ((-1, "finite number >= 0, got -1"), ("many", "finite number >= 0, got 'many'")):
         spec["ops"][0]["flops"] = flops
-        with pytest.raises(memplan.GraphError, match=rf"ops\[0\].flops must be a {message}"):
+        with pytest.raises(memplan.errors.GraphError, match=rf"ops\[0\].flops must be a {message}"):
             memplan.capture(spec)
-    with pytest.raises(memplan.GraphError, match="op 'a': flops must be finite and >= 0"):
+    with pytest.raises(memplan.errors.GraphError, match="op 'a': flops must be finite and >= 0"):
         memplan.Graph([], [memplan.Op("a", flops=-1.0)], [])

@@ -19,8 +19,8 @@ import memplan
 from memplan.inplace_ops import _ATEN_SCATTERS, _ONNX_SCATTERS, _aten, matches, permitted, reusable
 
 SCATTERS = sorted([*_ONNX_SCATTERS.split(), *_aten(_ATEN_SCATTERS)])
-ATEN = sorted(name for name in memplan.INPLACE_OPS if name.startswith("aten.") and name not in SCATTERS)
-ONNX = sorted(name for name in memplan.INPLACE_OPS if "." not in name and name not in SCATTERS)
+ATEN = sorted(name for name in memplan.inplace_ops.INPLACE_OPS if name.startswith("aten.") and name not in SCATTERS)
+ONNX = sorted(name for name in memplan.inplace_ops.INPLACE_OPS if "." not in name and name not in SCATTERS)
 # Operators of aten that have no variant which writes to a given tensor.
 WITHOUT_OUT = [
     "aten._prelu_kernel.default",
@@ -180,8 +180,8 @@ def test_what_is_left_to_the_kernel_is_not_in_the_table() -> None:
     )
     aten = "_softmax native_layer_norm native_batch_norm cumsum sum.dim_IntList clone _softmax_backward_data glu"
     for name in [*kernels.split(), *(f"aten.{part}" for part in aten.split())]:
-        assert not matches(name, memplan.INPLACE_OPS)
-        assert not matches(f"{name}.default", memplan.INPLACE_OPS)
+        assert not matches(name, memplan.inplace_ops.INPLACE_OPS)
+        assert not matches(f"{name}.default", memplan.inplace_ops.INPLACE_OPS)
 
 
 # What keeps an input but for some places
@@ -336,15 +336,15 @@ def test_a_graph_dict_has_its_own_entries_only() -> None:
 def test_types_that_are_named_get_an_entry_for_each_input_of_the_first_outputs_size() -> None:
     for source in (spec("Mine"), memplan.capture(spec("Mine")).graph):
         assert entries(source, ["Mine"]) == [("y", "a", 0), ("y", "b", 0)]
-        assert entries(source, memplan.INPLACE_OPS) == []
-    assert entries(spec("aten.add.Tensor"), memplan.INPLACE_OPS) == [("y", "a", 0), ("y", "b", 0)]
+        assert entries(source, memplan.inplace_ops.INPLACE_OPS) == []
+    assert entries(spec("aten.add.Tensor"), memplan.inplace_ops.INPLACE_OPS) == [("y", "a", 0), ("y", "b", 0)]
     assert entries(spec("aten.add.Tensor"), {"aten.add"}) == [("y", "a", 0), ("y", "b", 0)]
-    assert entries(spec("Clip"), memplan.INPLACE_OPS) == []  # its first input is smaller
+    assert entries(spec("Clip"), memplan.inplace_ops.INPLACE_OPS) == []  # its first input is smaller
 
 
 def test_a_scatter_of_a_graph_dict_is_written_over_its_first_input_if_it_is_read_once() -> None:
     def over(inputs: list[str]) -> list[tuple[str, str, int]]:
-        graph = memplan.capture(spec("ScatterND", inputs=inputs), inplace_ops=memplan.INPLACE_OPS).graph
+        graph = memplan.capture(spec("ScatterND", inputs=inputs), inplace_ops=memplan.inplace_ops.INPLACE_OPS).graph
         assert isinstance(graph, memplan.Graph)
         return list(graph.ops[0].inplace)
 
@@ -426,7 +426,7 @@ def test_types_for_other_graphs_pass(option: str) -> None:
     pytest.importorskip("torch")
     graph = typed("BatchNormalization", "ReduceMax", "aten.sum.default", "aten.add", "Relu")
     meant = ["InstanceNormalization", "ReduceMin", "aten.cumsum.default", "aten.cumsum", "Elu", "Mine", "mine.Op"]
-    memplan.plan(graph, **{option: [*meant, "aten", *memplan.INPLACE_OPS]})
+    memplan.plan(graph, **{option: [*meant, "aten", *memplan.inplace_ops.INPLACE_OPS]})
 
 
 def test_without_onnx_and_torch_other_types_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,9 +99,11 @@ def test_all_functions_take_it(tmp_path: Path) -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(memplan.GraphError, match="keep_alive must name tensors, got 'relu'; the tensors are 'x', 'w'"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="keep_alive must name tensors, got 'relu'; the tensors are 'x', 'w'"
+    ):
         memplan.plan(GRAPH, keep_alive=["relu"])
-    with pytest.raises(memplan.GraphError, match="keep_alive must name tensors, got 'X'; did you mean 'x'"):
+    with pytest.raises(memplan.errors.GraphError, match="keep_alive must name tensors, got 'X'; did you mean 'x'"):
         memplan.plan(memplan.capture(GRAPH), keep_alive=["X"])
     with pytest.raises(TypeError, match="keep_alive must be a collection of names, got 'x'"):
         memplan.plan(GRAPH, keep_alive="x")

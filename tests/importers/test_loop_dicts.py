@@ -70,7 +70,7 @@ def test_numbers_may_be_floats_and_inputs_positions() -> None:
     ],
 )
 def test_a_loop_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(memplan.GraphError, match=message):
+    with pytest.raises(memplan.errors.GraphError, match=message):
         graph_of(graph({**UP, **change}))
 
 
@@ -79,13 +79,13 @@ def test_a_loop_that_no_number_names_is_refused(loop: int) -> None:
     spec = graph(UP)
     spec["ops"][0]["ordered"] = [loop]
     with pytest.raises(
-        memplan.GraphError, match=rf"ordered\[0\] must hold an integer of at most 2147483647, got {loop}"
+        memplan.errors.GraphError, match=rf"ordered\[0\] must hold an integer of at most 2147483647, got {loop}"
     ):
         graph_of(spec)
 
 
 def test_a_loop_needs_shapes() -> None:
-    with pytest.raises(memplan.GraphError, match="a loop goes along tensor 'bare', which has no shape"):
+    with pytest.raises(memplan.errors.GraphError, match="a loop goes along tensor 'bare', which has no shape"):
         graph_of(graph({**UP, "reads": {"bare": [0, 1, 1, 0]}}, ("x", "bare")))
-    with pytest.raises(memplan.GraphError, match="more than once; name it by its position"):
+    with pytest.raises(memplan.errors.GraphError, match="more than once; name it by its position"):
         graph_of(graph(UP, ("x", "x")))

@@ -23,13 +23,13 @@ def module() -> nn.Module:
 
 
 @pytest.fixture(scope="module")
-def network(module: nn.Module) -> memplan.Network:
+def network(module: nn.Module) -> memplan.importers.Network:
     found = memplan.capture(module, args=(X,), train=True)
-    assert isinstance(found, memplan.Network)
+    assert isinstance(found, memplan.importers.Network)
     return found
 
 
-def test_functions_say_the_same_of_it_as_of_the_source(module: nn.Module, network: memplan.Network) -> None:
+def test_functions_say_the_same_of_it_as_of_the_source(module: nn.Module, network: memplan.importers.Network) -> None:
     reading: dict[str, Any] = {"args": (X,), "train": True}
     assert memplan.plan(network) == memplan.plan(module, **reading)
     assert memplan.fit(network, "90%") == memplan.fit(module, "90%", **reading)
@@ -42,7 +42,7 @@ def test_functions_say_the_same_of_it_as_of_the_source(module: nn.Module, networ
     memplan.order_bound(network).check(network)  # type: ignore[arg-type]
 
 
-def test_its_plans_run(module: nn.Module, network: memplan.Network) -> None:
+def test_its_plans_run(module: nn.Module, network: memplan.importers.Network) -> None:
     for plan in (memplan.plan(network, alignment=64), memplan.fit(network, "95%", alignment=64)):
         found = plan.run(X, check=True)
         module.zero_grad()
@@ -61,18 +61,18 @@ def test_so_do_those_of_a_model_of_onnx() -> None:
     assert memplan.plan(network, alignment=64).run(x, check=True).outputs["y"].tolist() == (x.clip(0) + x).tolist()
 
 
-def test_what_it_was_captured_with_is_not_said_again(network: memplan.Network) -> None:
+def test_what_it_was_captured_with_is_not_said_again(network: memplan.importers.Network) -> None:
     with pytest.raises(TypeError, match="option train goes with capture; this network was captured"):
         memplan.plan(network, train=True)
     with pytest.raises(TypeError, match="go with capture"):
         memplan.estimate(network, train=True)
 
 
-def test_pickles_leave_the_source_out(network: memplan.Network) -> None:
+def test_pickles_leave_the_source_out(network: memplan.importers.Network) -> None:
     again = pickle.loads(pickle.dumps(network))
     assert (again.graph, again.source, again.notes) == (network.graph, None, network.notes)
     assert memplan.plan(again) == memplan.plan(network)
-    assert repr(network).startswith("<memplan.Network: ")
+    assert repr(network).startswith("<memplan.importers.Network: ")
 
 
 def test_what_has_no_ops_is_a_problem(tmp_path: Path) -> None:

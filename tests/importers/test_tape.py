@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan import Tape
+from memplan.importers import Tape
 
 
 def tape_of(**more: Any) -> Tape:
@@ -32,7 +32,7 @@ def test_what_outlives_the_step_is_no_part_of_the_problem() -> None:
     assert problem.last.tolist() == [2, 4, 6]
     assert set(problem.alignment.tolist()) == {64}
     assert problem.names == ["0", "1", "3@1"]
-    assert repr(tape) == "<memplan.Tape: 4 allocations, 1 outlive the step, peak 150 bytes>"
+    assert repr(tape) == "<memplan.importers.Tape: 4 allocations, 1 outlive the step, peak 150 bytes>"
 
 
 def crossing() -> Tape:
@@ -96,7 +96,7 @@ def test_files(tmp_path: Path) -> None:
     path = tmp_path / "tape.json"
     for tape in (tape_of(), tape_of(stacks=[("a.py:1 f",), (), (), ()]), tape_of(device="cuda"), Tape(), crossing()):
         tape.to_json(path)
-        read = memplan.read_tape(path)
+        read = memplan.importers.read_tape(path)
         assert read.problem() == tape.problem()
         assert (read.ticks, read.device, list(read.stacks)) == (tape.ticks, tape.device, list(tape.stacks))
         assert np.array_equal(read.death, tape.death)
@@ -133,9 +133,9 @@ def test_files_that_are_no_tape(tmp_path: Path, change: dict[str, Any], message:
     spec |= {"size": [8, 8], "birth": [0, 1], "death": [2, 3], "thread": [0, 0]}
     path = tmp_path / "tape.json"
     path.write_text(json.dumps(spec))
-    assert len(memplan.read_tape(path)) == 2
+    assert len(memplan.importers.read_tape(path)) == 2
     path.write_text(json.dumps(spec | change))
-    with pytest.raises(memplan.SourceError) as error:
-        memplan.read_tape(path)
+    with pytest.raises(memplan.errors.SourceError) as error:
+        memplan.importers.read_tape(path)
     assert message in str(error.value)
     assert str(path) in str(error.value)

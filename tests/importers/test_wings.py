@@ -75,7 +75,7 @@ def test_another_package_brings_a_wing(install: Install, tmp_path: Path) -> None
 
 
 def test_a_copy_of_a_plan_has_a_source_of_the_same_form() -> None:
-    tape = memplan.plan(memplan.Tape())
+    tape = memplan.plan(memplan.importers.Tape())
     assert copy.deepcopy(tape.source).form is tape.source.form
 
 

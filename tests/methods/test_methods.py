@@ -252,7 +252,7 @@ def test_what_is_read_later_cannot_be_written_over() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pools": [memplan.Pool("a")]}, "plan_many takes no option 'pools'"),
+        ({"pools": [memplan.plans.Pool("a")]}, "plan_many takes no option 'pools'"),
         ({"keep": {}}, "plan_many takes no option 'keep'"),
         ({"each": {"decode": {"capacity": 4}}}, r"each\['decode'\]: plan_many takes no option 'capacity'"),
         ({"each": {"decod": {}}}, "each must be by method, got 'decod'; did you mean 'decode'"),
@@ -302,7 +302,7 @@ def test_a_state_of_a_problem_has_the_columns_that_methods_carry() -> None:
 # The check across methods
 
 
-def moved(many: memplan.MethodsPlan, method: str, name: str, offset: int) -> memplan.MethodsPlan:
+def moved(many: memplan.methods.MethodsPlan, method: str, name: str, offset: int) -> memplan.methods.MethodsPlan:
     """With one buffer of a method elsewhere."""
     plan = many[method]
     offsets = plan.offsets.copy()
@@ -330,16 +330,16 @@ def test_a_plan_whose_methods_are_valid_alone_is_refused() -> None:
     many = memplan.plan_many(METHODS, shared=BOTH, each={"prefill": {"pin": {"cache": 4096}}})
     alone = memplan.plan_many({"decode": METHODS["decode"]}, shared={"cache": {"decode": ("cache", "new")}})["decode"]
     alone.verify()
-    with pytest.raises(memplan.InvalidPlanError, match="'cache', which is shared as 'cache', is at"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="'cache', which is shared as 'cache', is at"):
         replace(many, methods={**many.methods, "decode": alone}).verify()
     other = memplan.plan(model(8))
     other.verify()
     mixed = replace(many, methods={**many.methods, "other": replace(other, offsets=other.offsets + 4000)})
     mixed.methods["other"].__dict__["peak"] = other.peak + 4000
-    with pytest.raises(memplan.InvalidPlanError, match="those of 'cache', which stays"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="those of 'cache', which stays"):
         mixed.verify()
     broken = moved(many, "decode", "h", many["decode"]["q"].offset)
-    with pytest.raises(memplan.InvalidPlanError, match="method 'decode': "):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="method 'decode': "):
         broken.verify()
 
 
@@ -383,7 +383,7 @@ def test_a_table_a_picture_and_files(tmp_path: Path) -> None:
     assert "stays between methods: 512 B: cache" in text
     assert "nothing stays between methods" in str(memplan.plan_many(METHODS))
     assert "prefill" in many._repr_html_()
-    assert repr(many) == "<memplan.MethodsPlan: prefill, decode, peak 4608 bytes, optimal>"
+    assert repr(many) == "<memplan.methods.MethodsPlan: prefill, decode, peak 4608 bytes, optimal>"
     ax = many.plot()
     assert {"prefill", "decode"} <= {label.get_text() for label in ax.texts}
     assert [label.get_text() for label in many.plot(zoom=(5, 9)).texts].count("prefill") == 0

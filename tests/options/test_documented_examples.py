@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import memplan
-from memplan import Pool, Problem
+from memplan import Problem
+from memplan.plans import Pool
 
 Row = tuple[int, int, int]  # bytes, first step, step after the last
 
@@ -205,7 +206,7 @@ def test_minimalloc_files(tmp_path: Path) -> None:
 def test_minimalloc_names_what_cannot_be_placed() -> None:
     """ComputeIrreducibleInfeasibleSubset."""
     problem = Problem([2] * 5, [0, 0, 2, 3, 4], [2, 2, 5, 6, 7])
-    found = memplan.obstruction(problem, 4)
+    found = memplan.explaining.obstruction(problem, 4)
     assert found is not None
     assert (found.buffers, found.irreducible) == (("#2", "#3", "#4"), True)
     assert found.proof is not None
@@ -298,7 +299,7 @@ def test_dsa_solver_must_alias() -> None:
     """TestColocation: buffers alive at once at one address. In a graph that is a view."""
     plan = memplan.plan(network(alias=True))
     assert plan["X3"].offset == plan["X2"].offset
-    with pytest.raises(memplan.ProblemError, match="share 16 bytes while both are alive"):
+    with pytest.raises(memplan.errors.ProblemError, match="share 16 bytes while both are alive"):
         Problem([32, 16], [0, 0], [4, 4], together=[(0, 1, 0)])
 
 

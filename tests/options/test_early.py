@@ -23,7 +23,7 @@ class Traced(torch.nn.Module):
 
 
 NET, ARGS = Traced(), (torch.zeros(2, 3),)
-POOLS = [memplan.Pool("sram", 1024), memplan.Pool("dram")]
+POOLS = [memplan.plans.Pool("sram", 1024), memplan.plans.Pool("dram")]
 
 
 def sweep(net: Any, **options: Any) -> object:
@@ -158,11 +158,11 @@ def test_a_file_that_is_not_there_is_said_to_be_so(suffix: str, monkeypatch: pyt
 
 def test_what_a_planner_needs_is_asked_for_before_a_source_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def ready() -> None:
-        raise memplan.MissingDependencyError("planner 'needy' needs nothing else")
+        raise memplan.errors.MissingDependencyError("planner 'needy' needs nothing else")
 
-    row = memplan.PlannerInfo("needy", "", False, (), "", "", run=lambda *_: pytest.fail("run"), ready=ready)
+    row = memplan.planning.PlannerInfo("needy", "", False, (), "", "", run=lambda *_: pytest.fail("run"), ready=ready)
     monkeypatch.setattr("memplan.planning.registry._registered", {"needy": row})
-    with pytest.raises(memplan.MissingDependencyError, match="needs nothing else"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match="needs nothing else"):
         memplan.plan("nowhere.onnx", "needy")
     with pytest.raises(TypeError, match="ready must be callable, got 4"):
-        memplan.PlannerInfo("needy", "", False, (), "", "", ready=4)  # type: ignore[arg-type]
+        memplan.planning.PlannerInfo("needy", "", False, (), "", "", ready=4)  # type: ignore[arg-type]

@@ -79,9 +79,13 @@ def test_parts_of_a_pinned_whole_lie_in_it() -> None:
     tensors.append(viewed)
     ops.append({"inputs": ["whole"], "outputs": ["view"], "alias": [{"output": "view", "input": "whole", "offset": 4}]})
     graph["outputs"] = ["y", "view"]
-    with pytest.raises(memplan.GraphError, match="pin of 'view' must be >= 4: it lies that far inside 'whole', got 0"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="pin of 'view' must be >= 4: it lies that far inside 'whole', got 0"
+    ):
         memplan.plan(graph, pin={"view": 0})
-    with pytest.raises(memplan.GraphError, match="pin of 'view' must be 12, got 16: both it and 'whole', which is p"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="pin of 'view' must be 12, got 16: both it and 'whole', which is p"
+    ):
         memplan.plan(graph, pin={"whole": 8, "view": 16})
 
 
@@ -194,7 +198,7 @@ def test_excluded_tensors_of_other_plans() -> None:
     asked = viewed() | {"exclude": ["v"]}
     lies = {"a": 0, "b": 0, "make_c.workspace": 8, "d": 0}
     assert memplan.verify(asked, lies) == 12
-    with pytest.raises(memplan.InvalidPlanError, match="'v' is excluded from the arena, but is at offset 20"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="'v' is excluded from the arena, but is at offset 20"):
         memplan.verify(asked, lies | {"c": 16})
     with pytest.raises(ValueError, match="offsets has no 'a'"):
         memplan.verify(asked, {})
@@ -219,11 +223,13 @@ def test_excluded_on_the_command_line(tmp_path: Path) -> None:
 def test_views_are_neither_elsewhere_nor_apart() -> None:
     graph = viewed()
     assert memplan.plan(graph, together=[("c", "v", 4)]).peak == memplan.plan(graph).peak
-    with pytest.raises(memplan.GraphError, match="'c' and 'v' cannot be 8 bytes apart: both lie in 'c', 4 bytes from"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="'c' and 'v' cannot be 8 bytes apart: both lie in 'c', 4 bytes from"
+    ):
         memplan.plan(graph, together=[("c", "v", 8)])
-    with pytest.raises(memplan.GraphError, match="apart: 'c' and 'v' both lie in 'c'"):
+    with pytest.raises(memplan.errors.GraphError, match="apart: 'c' and 'v' both lie in 'c'"):
         memplan.plan(graph, apart=[("c", "v")])
-    with pytest.raises(memplan.GraphError, match="it shares bytes with 'v', which is excluded"):
+    with pytest.raises(memplan.errors.GraphError, match="it shares bytes with 'v', which is excluded"):
         memplan.plan(graph, exclude=["v"], pin={"c": 0})
 
 
@@ -256,7 +262,7 @@ def test_keys_of_a_graph_dict(tmp_path: Path) -> None:
         ("pin", [0], "pin must be a mapping from names of tensors"),
         ("apart", [["a", "e"]], r"apart\[0\] must name tensors, got 'e'"),
     ]:
-        with pytest.raises(memplan.GraphError, match=message):
+        with pytest.raises(memplan.errors.GraphError, match=message):
             memplan.plan(NETWORK | {key: value})
 
 
@@ -266,7 +272,7 @@ def test_graphs_made_by_hand_may_name_what_is_not_there() -> None:
         (_core.Layout([("e", 0)]), "pin must name tensors or workspaces of the graph, got 'e'"),
         (_core.Layout([("c", -4)]), "pin of 'c' must be >= 0, got -4"),
     ]:
-        with pytest.raises(memplan.GraphError, match=message):
+        with pytest.raises(memplan.errors.GraphError, match=message):
             memplan.plan(memplan.Graph(graph.tensors, graph.ops, graph.outputs, layout))
     assert not _core.Layout()
 
@@ -285,10 +291,10 @@ def test_the_replay_sees_who_lies_elsewhere() -> None:
         ({"d": 0}, "'c' must be 8 bytes after 'd', which is at offset 0, but is at offset 16"),
         ({"a": 40, "b": 40}, r"writes tensor 'a' at offset 40, but bytes \[40, 48\) are reserved"),
     ]:
-        with pytest.raises(memplan.InvalidPlanError, match=message):
+        with pytest.raises(memplan.errors.InvalidPlanError, match=message):
             memplan.verify(asked, lies | change)
     asked["reserved"] = [[0, 8, 1, 2], [8, 100, 2, 3]]
-    with pytest.raises(memplan.InvalidPlanError) as wrong:
+    with pytest.raises(memplan.errors.InvalidPlanError) as wrong:
         memplan.verify(asked, lies)
     assert "op 'make_b' (step 1) reads tensor 'a' at offset 0, but bytes [0, 8) are reserved" in str(wrong.value)
     assert "op 'make_c' (step 2) writes its workspace at offset 24, but bytes [8, 100) are reserved" in str(wrong.value)
@@ -315,7 +321,7 @@ def test_random_chains_with_pins() -> None:
         pin = {name: 4 * chance.randrange(8) for name in chance.sample(names[1:], 2)}
         try:
             alone = memplan.plan(graph, pin=pin, inplace=False)
-        except memplan.ProblemError:  # these two pins overlap
+        except memplan.errors.ProblemError:  # these two pins overlap
             continue
         plan = memplan.plan(graph, pin=pin)
         assert offsets(plan) | pin == offsets(plan)
@@ -330,7 +336,7 @@ def test_pins_and_distances_are_added_to_those_of_the_problem() -> None:
     assert plan.problem.pins.tolist() == [0, 10, -1]
     assert len(plan.problem.reserved) == 2
     asked = problem(pins=[0, -1, -1]), {"pin": {"c": 20}, "together": [("b", "c", 2)]}
-    with pytest.raises(memplan.ProblemError, match="share"):
+    with pytest.raises(memplan.errors.ProblemError, match="share"):
         memplan.plan(asked[0], **asked[1])
 
 
@@ -394,9 +400,9 @@ def test_distances_that_cannot_be(columns: dict[str, Any], message: str) -> None
 
 def test_what_changes_is_checked_again() -> None:
     given = problem(together=[(0, 1, 16)])
-    with pytest.raises(memplan.ProblemError, match="cannot lie together"):
+    with pytest.raises(memplan.errors.ProblemError, match="cannot lie together"):
         given.with_pins([-1, 8, -1])
-    with pytest.raises(memplan.ProblemError, match="and these two conflict"):
+    with pytest.raises(memplan.errors.ProblemError, match="and these two conflict"):
         problem(together=[(0, 2, 4)], first=[0, 0, 6], last=[5, 5, 9]).with_conflicts([(0, 2)])
 
 
@@ -426,7 +432,9 @@ def test_apart_is_a_conflict_of_problems() -> None:
         ).peak
         == 26
     )
-    with pytest.raises(memplan.UnsupportedError, match="lie together and conflict with others need steps of their own"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match="lie together and conflict with others need steps of their own"
+    ):
         memplan.plan(problem(together=[(0, 1, 10)], last=[1, 2**63 - 1, 3], conflicts=[(0, 2)]))
 
 
@@ -447,7 +455,7 @@ def test_columns_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found.together.tolist() == [[0, 1, -16], [1, 2, 0]]
     assert found.conflicts.tolist() == [[0, 2], [0, 3], [1, 3]]
     path.write_text("id,lower,upper,size,together\na,0,5,10,b+1\n")
-    with pytest.raises(memplan.SourceError, match="line 2, column 5: expected the id of a buffer, got 'b'"):
+    with pytest.raises(memplan.errors.SourceError, match="line 2, column 5: expected the id of a buffer, got 'b'"):
         memplan.read_problem(path)
     path.write_text("id,lower,upper,size\na,0,5,10\nb,0,5,10\nc,6,7,8\n")
     out = tmp_path / "plan.json"
@@ -456,10 +464,12 @@ def test_columns_of_a_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     back = memplan.read_plan(out)
     assert back.problem.together.tolist() == [[0, 1, -16], [0, 2, 0]]
     out.write_text(out.read_text().replace("-16", '"-16"'))
-    with pytest.raises(memplan.SourceError, match=r"together\[0\] distance must be of type int, got '-16'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"together\[0\] distance must be of type int, got '-16'"):
         memplan.read_plan(out)
     out.write_text(out.read_text().replace('"-16"', "-16, 1"))
-    with pytest.raises(memplan.SourceError, match=r"together\[0\] must be two positions of buffers and a distance"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"together\[0\] must be two positions of buffers and a distance"
+    ):
         memplan.read_plan(out)
     assert run("plan", path, "--together", "a") == 2
     assert "--together: takes A,B or A,B,N" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_pins_and_reserved_bytes_are_columns() -> None:
     ],
 )
 def test_what_cannot_be(pins: Any, reserved: Any, message: str) -> None:
-    with pytest.raises(memplan.ProblemError, match=message):
+    with pytest.raises(memplan.errors.ProblemError, match=message):
         problem(pins, reserved)
 
 
@@ -92,12 +92,14 @@ def test_many_pins_at_one_address_are_checked_in_time() -> None:
 
 
 def test_a_pin_must_be_aligned() -> None:
-    with pytest.raises(memplan.ProblemError, match=r"pins\[1\] \(buffer 'b'\) must be a multiple of 8, got 12"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"pins\[1\] \(buffer 'b'\) must be a multiple of 8, got 12"):
         problem([-1, 12], alignment=[1, 8])
 
 
 def test_pins_that_conflict_whatever_their_lifetimes() -> None:
-    with pytest.raises(memplan.ProblemError, match=r"'a' and buffer 'b' share bytes \[5, 10\), and these two conflict"):
+    with pytest.raises(
+        memplan.errors.ProblemError, match=r"'a' and buffer 'b' share bytes \[5, 10\), and these two conflict"
+    ):
         problem([0, 5], last=[2, 5], first=[0, 2], conflicts=[(0, 1)])
 
 
@@ -174,14 +176,16 @@ def test_minimalloc_s_meaning_of_an_offset(tmp_path: Path) -> None:
     assert (plan["a"].offset, plan["b"].offset) == (15, 5)
     path.write_text("id,lower,upper,size,offset\na,0,5,10,-1\n")
     with pytest.raises(
-        memplan.SourceError, match="line 2, column 5: offset must be >= 0, or empty where the buffer is"
+        memplan.errors.SourceError, match="line 2, column 5: offset must be >= 0, or empty where the buffer is"
     ):
         memplan.plan(path)
     path.write_text("id,lower,upper,size,offset\na,0,5,10,\n")
-    with pytest.raises(memplan.SourceError, match="offset must be an integer, got ''"):
+    with pytest.raises(memplan.errors.SourceError, match="offset must be an integer, got ''"):
         memplan.read_plan(path)
     path.write_text("id,lower,upper,size,offset\na,0,5,10,0\nb,0,5,10,5\n")
-    with pytest.raises(memplan.SourceError, match=r"l.csv: pins: buffer 'a' at bytes \[0, 10\) and buffer 'b' at byte"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"l.csv: pins: buffer 'a' at bytes \[0, 10\) and buffer 'b' at byte"
+    ):
         memplan.plan(path)
 
 
@@ -197,7 +201,7 @@ def test_json_keeps_what_is_fixed(tmp_path: Path) -> None:
         ('"reserved": [', '"reserved": [{}, ', r"reserved\[0\].begin must be of type int, got None"),
     ]:
         (tmp_path / "plan.json").write_text(text.replace(old, new))
-        with pytest.raises(memplan.SourceError, match=message):
+        with pytest.raises(memplan.errors.SourceError, match=message):
             memplan.read_plan(tmp_path / "plan.json")
 
 
@@ -211,7 +215,7 @@ def test_options_by_name() -> None:
     assert plan.problem.reserved.tolist() == [[0, 16, *ALWAYS], [2**20, 2**21, 0, 3]]
     assert memplan.plan(plan.problem, reserved=[(20, 30, 7, 8)]).problem.reserved.shape == (3, 4)
     assert memplan.plan(([4], [0], [1]), pin={"#0": 12}, alignment=4).peak == 16
-    with pytest.raises(memplan.ProblemError, match="must be a multiple of 8, got 20"):
+    with pytest.raises(memplan.errors.ProblemError, match="must be a multiple of 8, got 20"):
         memplan.plan(given, alignment=8)
 
 

@@ -32,7 +32,7 @@ def tensors(**size: int) -> list[dict[str, Any]]:
     return [{"name": name, "bytes": n, "kind": kinds.get(name, "intermediate")} for name, n in size.items()]
 
 
-def random_bound(seed: int, ops: int = 8) -> tuple[_core.Graph, _core.StorageOptions, memplan.OrderBound]:
+def random_bound(seed: int, ops: int = 8) -> tuple[_core.Graph, _core.StorageOptions, memplan.proofs.OrderBound]:
     """A small random graph, with random options, and its bound."""
     chance = random.Random(seed)
     graph = small_graph(chance, streams=False, ops=ops, overwrites=chance.choice([0, 0.3]))
@@ -124,7 +124,7 @@ def test_a_proof_walks_only_the_ways_that_its_bound_closes() -> None:
     assert done.stdout == "381354220\n", done.stderr
 
 
-def least_of_all_orders(graph: _core.Graph, bound: memplan.OrderBound) -> int:
+def least_of_all_orders(graph: _core.Graph, bound: memplan.proofs.OrderBound) -> int:
     """What the best order needs, where what ops may write over counts as written over: by all sets of ops."""
     model = OrderModel(graph.to_dict(), bound.options)
     names = list(model.ops)
@@ -220,7 +220,7 @@ def test_an_output_may_be_written_over_a_copy_of_what_lies_outside() -> None:
 # What does not hold is refused
 
 
-def optimal_bounds() -> list[tuple[_core.Graph, memplan.OrderBound]]:
+def optimal_bounds() -> list[tuple[_core.Graph, memplan.proofs.OrderBound]]:
     """Bounds of random graphs that some plan meets, so that nothing above them can be proven."""
     found = []
     for seed in range(400):
@@ -231,7 +231,7 @@ def optimal_bounds() -> list[tuple[_core.Graph, memplan.OrderBound]]:
     return found
 
 
-def changed(chance: random.Random, bound: memplan.OrderBound, graph: _core.Graph) -> memplan.OrderBound:
+def changed(chance: random.Random, bound: memplan.proofs.OrderBound, graph: _core.Graph) -> memplan.proofs.OrderBound:
     """The bound with some numbers and names of its needs changed."""
     ops = [op.name for op in graph.ops]
     tensors = [t.name for t in graph.tensors]
@@ -267,7 +267,7 @@ def change(chance: random.Random, need: Need, ops: list[str], tensors: list[str]
     return need._replace(held=tuple(held), passed=tuple(passed))
 
 
-def more(bound: memplan.OrderBound, by: int = 1) -> memplan.OrderBound:
+def more(bound: memplan.proofs.OrderBound, by: int = 1) -> memplan.proofs.OrderBound:
     """The same proof, of more bytes."""
     needs = tuple(need._replace(bytes=need.bytes + by) for need in bound.needs)
     return dataclasses.replace(bound, bytes=bound.bytes + by, needs=needs)
@@ -280,7 +280,7 @@ def test_no_change_of_a_proof_proves_more() -> None:
     for graph, bound in bounds:
         bound.check(graph)
         for _ in range(20):
-            with pytest.raises(memplan.OrderBoundError):
+            with pytest.raises(memplan.proofs.OrderBoundError):
                 more(changed(chance, bound, graph)).check(graph)
 
 
@@ -294,7 +294,7 @@ FORK = graphs.graph(
 )
 
 
-def fork() -> memplan.OrderBound:
+def fork() -> memplan.proofs.OrderBound:
     return memplan.order_bound(FORK)
 
 
@@ -302,7 +302,7 @@ def test_the_bound_of_a_fork() -> None:
     bound = fork()
     assert (bound.bytes, bound.op, bound.ops, bound.alive) == (12, "narrow", ("narrow",), ("wide",))
     assert bound.needs == (Need("narrow", (), (), 12, (HeldRow("wide", 0, "narrow", 10),), ()),)
-    assert repr(bound) == "<memplan.OrderBound: every order needs 12 bytes, 1 needs>"
+    assert repr(bound) == "<memplan.proofs.OrderBound: every order needs 12 bytes, 1 needs>"
 
 
 HELD = HeldRow("wide", 0, "narrow", 10)
@@ -347,7 +347,7 @@ def test_what_does_not_hold_is_named(need: Need, message: str | None) -> None:
     if message is None:
         assert bound.check(graph_of(FORK)).bytes == 12
         return
-    with pytest.raises(memplan.OrderBoundError, match=message) as error:
+    with pytest.raises(memplan.proofs.OrderBoundError, match=message) as error:
         bound.check(graph_of(FORK))
     assert error.value.need == 0
 
@@ -362,13 +362,13 @@ def test_an_open_op_may_not_get_more_than_it_gives() -> None:
     )
     need = Need("V", ("A",), (), 4, (HeldRow("a", 0, "U", 4),), ())  # U may have run
     bound = dataclasses.replace(memplan.order_bound(graph), ops=("A", "V"), needs=(need,), bytes=4)
-    with pytest.raises(memplan.OrderBoundError, match="op 'U' gets 4 bytes more than it gives"):
+    with pytest.raises(memplan.proofs.OrderBoundError, match="op 'U' gets 4 bytes more than it gives"):
         bound.check(graph_of(graph))
 
 
 @pytest.mark.parametrize("ops", [("narrow", "narrow"), ("narrow", "none")])
 def test_the_ops_of_a_proof_are_ops(ops: tuple[str, ...]) -> None:
-    with pytest.raises(memplan.OrderBoundError, match="its ops are not ops of the graph, each once") as error:
+    with pytest.raises(memplan.proofs.OrderBoundError, match="its ops are not ops of the graph, each once") as error:
         dataclasses.replace(fork(), ops=ops).check(graph_of(FORK))
     assert error.value.need is None
 
@@ -381,7 +381,7 @@ def test_every_sequence_meets_a_need(ops: tuple[str, ...], before: str | None) -
         assert bound.check(graph_of(FORK)).bytes == 12
         return
     message = "the ops may run in a sequence that avoids all needs" if ops else "no op is named"
-    with pytest.raises(memplan.OrderBoundError, match=message):
+    with pytest.raises(memplan.proofs.OrderBoundError, match=message):
         bound.check(graph_of(FORK))
 
 
@@ -396,7 +396,7 @@ def test_a_proof_is_kept_as_it_is(tmp_path: Path) -> None:
     for seed in range(20):
         _, _, bound = random_bound(seed)
         bound.to_json(tmp_path / "bound.json")
-        again = memplan.OrderBound.from_json(tmp_path / "bound.json")
+        again = memplan.proofs.OrderBound.from_json(tmp_path / "bound.json")
         assert again == bound
         assert again.alive == bound.alive
 
@@ -423,8 +423,8 @@ def test_a_file_that_is_not_as_expected(tmp_path: Path, change: Callable[[dict[s
     spec = json.loads(path.read_text())
     change(spec)
     path.write_text(json.dumps(spec))
-    with pytest.raises(memplan.SourceError, match=message):
-        memplan.OrderBound.from_json(path)
+    with pytest.raises(memplan.errors.SourceError, match=message):
+        memplan.proofs.OrderBound.from_json(path)
 
 
 # What it is asked of
@@ -484,5 +484,5 @@ def test_the_checker_knows_what_may_overlap() -> None:
         assert memplan.plan(graph, **storage).peak >= bound.bytes
         needs = tuple(need._replace(bytes=need.bytes + 1) for need in bound.needs)
         higher = dataclasses.replace(bound, bytes=bound.bytes + 1, needs=needs)
-        with pytest.raises(memplan.OrderBoundError):
+        with pytest.raises(memplan.proofs.OrderBoundError):
             higher.check(graph)

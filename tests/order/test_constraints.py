@@ -58,9 +58,9 @@ def test_barriers_add_two_waits_per_op_at_most() -> None:
 
 
 def test_barriers_that_are_none() -> None:
-    with pytest.raises(memplan.GraphError, match="barrier must name ops, got 'rigth'; did you mean 'right'"):
+    with pytest.raises(memplan.errors.GraphError, match="barrier must name ops, got 'rigth'; did you mean 'right'"):
         memplan.plan(two_branches(), barrier=["rigth"])
-    with pytest.raises(memplan.GraphError, match="barrier must name ops, got 'x'; the ops are 'left', 'right'"):
+    with pytest.raises(memplan.errors.GraphError, match="barrier must name ops, got 'x'; the ops are 'left', 'right'"):
         graph_of({**two_branches(), "barriers": ["x"]})
     with pytest.raises(TypeError, match="barrier must be a collection of names, got 'right'"):
         memplan.reorder(two_branches(), barrier="right")

@@ -128,14 +128,14 @@ def test_an_op_that_overwrites_comes_after_those_that_read_before() -> None:
         outputs="d",
     )
     captured = graph_of(graph)
-    with pytest.raises(memplan.GraphError, match="op 'write' must come after op 'read'"):
+    with pytest.raises(memplan.errors.GraphError, match="op 'write' must come after op 'read'"):
         _core.reordered(captured, [0, 2, 1, 3])
     assert list(_core.order_of(captured, "best").ops) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("ops", [[0, 1, 2, 3], [0, 1, 2, 3, 3], [0, 1, 2, 3, 5], [0, 1, 2, 3, -1]])
 def test_an_order_has_each_op_once(ops: list[int]) -> None:
-    with pytest.raises(memplan.GraphError, match="must have each of the 5 ops once"):
+    with pytest.raises(memplan.errors.GraphError, match="must have each of the 5 ops once"):
         _core.reordered(graph_of(two_branches()), ops)
 
 
@@ -258,7 +258,7 @@ def test_an_interrupt_keeps_the_best_order_so_far() -> None:
 
 def test_a_search_tells_of_better_orders_and_of_higher_bounds() -> None:
     graph = graph_of(layers(2500))
-    told: list[memplan.OrderProgress] = []
+    told: list[memplan.planning.OrderProgress] = []
     best = memplan.plan(graph, "naive", order="best:work=3000000", on_order=told.append)
     assert told[0].found_by == "given"
     assert {"windows", "blocks"} & set(told[-1].found_by.split("+"))
@@ -272,17 +272,17 @@ def test_a_search_tells_of_better_orders_and_of_higher_bounds() -> None:
 
 @pytest.mark.parametrize("order", ["best", "exact", "windows", "lpmf"])
 def test_every_order_is_told_of(order: str) -> None:
-    told: list[memplan.OrderProgress] = []
+    told: list[memplan.planning.OrderProgress] = []
     graph = memplan.reorder(two_branches(), order=order, on_order=told.append)
     assert told[-1].needed == _core.buffers_of(graph).problem.load
     assert graph == memplan.reorder(two_branches(), order=order)
 
 
 def test_who_is_told_may_end_the_search() -> None:
-    def fails(found: memplan.OrderProgress) -> None:
+    def fails(found: memplan.planning.OrderProgress) -> None:
         raise OSError(f"told of {found.found_by}")
 
-    def enough(found: memplan.OrderProgress) -> None:
+    def enough(found: memplan.planning.OrderProgress) -> None:
         if found.found_by != "given":
             raise KeyboardInterrupt
 
@@ -315,7 +315,7 @@ def test_reorder_takes_what_may_be_done_with_memory() -> None:
             assert found == _core.reordered(graph_of(graph), _core.order_of(graph_of(graph), "best", storage).ops)
             taken.update([name] if found != memplan.reorder(graph) else [])
     assert taken == set(options)
-    with pytest.raises(memplan.GraphError, match="donate must name graph inputs, got 'y'"):
+    with pytest.raises(memplan.errors.GraphError, match="donate must name graph inputs, got 'y'"):
         memplan.reorder(two_branches(), donate=["y"])
 
 

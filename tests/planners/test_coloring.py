@@ -146,11 +146,13 @@ def test_the_worked_graph_of_ge_as_its_drawing_has_it() -> None:
 def test_refuses_what_it_could_not_hold() -> None:
     count = 22_362  # alive together: 250,018,341 pairs
     columns = [np.full(count, value, dtype=np.int64) for value in (1, 0, 1)]
-    with pytest.raises(memplan.UnsupportedError, match=r"'coloring' takes at most 250000000 pairs.*has 250018341"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"'coloring' takes at most 250000000 pairs.*has 250018341"
+    ):
         memplan.plan(memplan.Problem(*columns), "coloring")
     steps = np.arange(100_001)
     problem = memplan.Problem(np.ones_like(steps), steps, steps + 1)
-    with pytest.raises(memplan.UnsupportedError, match=r"at most 100000 buffers by dsatur.*has 100001"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"at most 100000 buffers by dsatur.*has 100001"):
         memplan.plan(problem, "coloring:order=dsatur")
     assert memplan.plan(problem, "coloring:order=size").objects == 1
 

@@ -56,10 +56,12 @@ RING = [(i, (i + 1) % 5) for i in range(5)]  # five that need three places, alth
 
 
 def test_what_is_too_large_is_refused() -> None:
-    with pytest.raises(memplan.UnsupportedError, match=r"'cp_sat' takes sizes that add up to at most 2\^50 / 5 units"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"'cp_sat' takes sizes that add up to at most 2\^50 / 5 units"
+    ):
         memplan.plan(memplan.Problem([2**55 + 1] * 4 + [1], range(5), range(1, 6), conflicts=RING), "cp_sat")
     many = memplan.Problem([1] * 5001, range(5001), range(1, 5002), conflicts=RING)
-    with pytest.raises(memplan.UnsupportedError, match=r"'cp_sat' takes at most 5000 buffers .* has 5001"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"'cp_sat' takes at most 5000 buffers .* has 5001"):
         memplan.plan(many, "cp_sat")
 
 
@@ -93,5 +95,5 @@ def test_an_interrupt_ends_it_at_once() -> None:
 
 def test_without_ortools_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(memplan.MissingDependencyError, match=r"pip install 'memplan\[exact\]'"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=r"pip install 'memplan\[exact\]'"):
         memplan.plan(([1], [0], [1]), "cp_sat")

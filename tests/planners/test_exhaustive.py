@@ -47,13 +47,15 @@ def test_what_is_apart_in_time_is_solved_apart() -> None:
 
 def test_too_many_that_hang_together() -> None:
     chain = ([1] * 65, list(range(65)), list(range(2, 67)))
-    with pytest.raises(memplan.UnsupportedError, match=r"'exhaustive' takes at most 64 buffers .* problem has 65"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"'exhaustive' takes at most 64 buffers .* problem has 65"
+    ):
         memplan.plan(chain, "exhaustive")
     assert memplan.plan(tuple(column[:64] for column in chain), "exhaustive").peak == 2
     apart = memplan.Problem([1] * 65, range(65), range(1, 66))
     assert memplan.plan(apart, "exhaustive").peak == 1
     linked = memplan.Problem([1] * 65, range(65), range(1, 66), conflicts=[(0, i) for i in range(1, 65)])
-    with pytest.raises(memplan.UnsupportedError, match="has 65"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="has 65"):
         memplan.plan(linked, "exhaustive")
 
 

@@ -321,7 +321,7 @@ def test_an_alias_has_no_row_and_is_taken() -> None:
     rows = {row.name: row for row in memplan.planners()}
     assert rows["megengine"].alias == "pushdown"
     assert "pushdown" not in rows
-    assert "pushdown" not in memplan.planner_names()
+    assert "pushdown" not in memplan.planning.planner_names()
     with pytest.raises(ValueError, match="planner 'megengine' takes no parameters, got 'k=1'"):
         memplan.plan(([4], [0], [1]), "pushdown:k=1")
     with pytest.raises(ValueError, match="the name 'pushdown' is taken by memplan's own planner"):

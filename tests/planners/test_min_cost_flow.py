@@ -102,8 +102,8 @@ def test_members_of_an_object_begin_where_it_begins_as_alignment_allows(problem:
 
 
 def test_conflicts_and_what_is_too_large_are_refused() -> None:
-    with pytest.raises(memplan.UnsupportedError, match="'min_cost_flow' does not support conflicts"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="'min_cost_flow' does not support conflicts"):
         memplan.plan(memplan.Problem([1, 1], [0, 1], [1, 2], conflicts=[(0, 1)]), "min_cost_flow")
     many = np.ones(4097, dtype=np.int64)
-    with pytest.raises(memplan.UnsupportedError, match="at most 4096 buffers with bytes, this problem has 4097"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="at most 4096 buffers with bytes, this problem has 4097"):
         memplan.plan((many, many, many + 1), "min_cost_flow")

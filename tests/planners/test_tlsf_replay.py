@@ -99,5 +99,7 @@ def test_blocks_as_in_tinygrad() -> None:
 def test_blocks_that_exceed_int64_are_refused() -> None:
     huge = memplan.Problem([2**62, 2**62 - 2], [0, 0], [1, 1])
     assert memplan.plan(huge, "tlsf_replay").peak == 2**63 - 2
-    with pytest.raises(memplan.UnsupportedError, match=r"'tlsf_replay' takes at most 2\^63 - 1 bytes.*blocks of 4096"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"'tlsf_replay' takes at most 2\^63 - 1 bytes.*blocks of 4096"
+    ):
         memplan.plan(huge, "tlsf_replay:block=4096")

@@ -23,7 +23,7 @@ def plan_or_skip(source: object, planner: str, **options: Any) -> memplan.Plan:
     """The plan, unless the planner refuses the problem by name: too large for it, or with a feature that it lacks."""
     try:
         return memplan.plan(source, planner, **{**brief(planner), **options})
-    except memplan.UnsupportedError as error:
+    except memplan.errors.UnsupportedError as error:
         if not str(error).startswith(f"planner '{planner}' "):
             raise
         pytest.skip(str(error))
@@ -119,7 +119,7 @@ def test_all_together_needs_the_sum(planner: str) -> None:
 def test_a_time_limit_gives_a_plan_or_says_that_there_was_none(planner: str) -> None:
     try:
         plan_or_skip(DATA / "minimalloc" / "A.1048576.csv", planner, time_limit=1e-9).verify()
-    except memplan.TimeLimitError:
+    except memplan.errors.TimeLimitError:
         assert planner not in END_WITH_THEIR_BEST
 
 
@@ -152,13 +152,13 @@ def test_unknown_planner(name: str) -> None:
 
 def test_two_of_2_to_the_62_are_refused() -> None:
     with pytest.raises(
-        memplan.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*size\[1\] = 4611686018427387904"
+        memplan.errors.ProblemError, match=r"add up to at most 2\^63 - 1 bytes.*size\[1\] = 4611686018427387904"
     ):
         memplan.Problem([BIG, BIG], [0, 1], [1, 2])
 
 
 def test_padding_counts_towards_the_sum() -> None:
-    with pytest.raises(memplan.ProblemError, match=r"sizes with alignment padding.*size\[1\] = 2"):
+    with pytest.raises(memplan.errors.ProblemError, match=r"sizes with alignment padding.*size\[1\] = 2"):
         memplan.Problem([1, 2], [0, 1], [1, 2], 2**62)
 
 
@@ -187,12 +187,12 @@ FEATURES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)
-def test_a_feature_is_supported_or_refused_by_name(row: memplan.PlannerInfo, feature: str) -> None:
+def test_a_feature_is_supported_or_refused_by_name(row: memplan.planning.PlannerInfo, feature: str) -> None:
     problem = memplan.Problem([8, 8, 8], [0, 1, 3], [3, 4, 5], **FEATURES[feature])
     if feature in row.supports or feature == "shapes":  # whoever lacks shapes gets rectangles
         memplan.plan(problem, row.name).verify()
         return
     with pytest.raises(
-        memplan.UnsupportedError, match=f"planner '{row.name}' does not support {feature}, which this pr"
+        memplan.errors.UnsupportedError, match=f"planner '{row.name}' does not support {feature}, which this pr"
     ):
         memplan.plan(problem, row.name)

@@ -40,7 +40,7 @@ def seconds_late(run: Callable[[], object]) -> float:
     try:
         signal.setitimer(signal.ITIMER_PROF, AFTER)
         run()
-    except (KeyboardInterrupt, memplan.UnsupportedError):
+    except (KeyboardInterrupt, memplan.errors.UnsupportedError):
         pass
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -67,11 +67,11 @@ def test_a_time_limit_ends_every_planner(planner: str) -> None:
     begin = time.process_time()
     try:
         plan = memplan.plan(CROWDED, planner, time_limit=0.05)
-    except memplan.TimeLimitError as error:
+    except memplan.errors.TimeLimitError as error:
         assert planner not in SEARCHES
         said = f"planner '{planner}' did not end within its time limit of 0.05 s"
         assert str(error).startswith(said)  # noqa: PT017
-    except memplan.UnsupportedError:
+    except memplan.errors.UnsupportedError:
         pass
     else:
         plan.verify()

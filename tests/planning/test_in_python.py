@@ -12,9 +12,9 @@ import pytest
 
 import memplan
 from builders.graphs import graph, op
-from memplan import Options, Parameter, Placement, PlannerInfo, register
+from memplan import register
 from memplan.cli.planners import parameter_text
-from memplan.planning import registry
+from memplan.planning import Options, Parameter, Placement, PlannerInfo, registry
 
 GRAPH: dict[str, Any] = graph(
     "x 4 input, a 4 intermediate, b 4 intermediate", op("f", "x", "a"), op("g", "a", "b"), outputs="b"
@@ -64,10 +64,10 @@ def test_a_plan_of_it(add_planner: Add) -> None:
 def test_wrong_offsets_are_caught_by_name(add_planner: Add) -> None:
     add_planner()
     with pytest.raises(
-        memplan.InvalidPlanError, match=r"planner 'mine' made an invalid plan.*\n.*share bytes \[0, 4\)"
+        memplan.errors.InvalidPlanError, match=r"planner 'mine' made an invalid plan.*\n.*share bytes \[0, 4\)"
     ):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
-    with pytest.raises(memplan.InvalidPlanError, match="planner 'mine'"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="planner 'mine'"):
         memplan.plan(GRAPH, "mine")
 
 
@@ -75,7 +75,7 @@ def test_wrong_offsets_are_caught_by_name(add_planner: Add) -> None:
 def test_offsets_for_other_buffers_are_refused(add_planner: Add, offsets: list[int]) -> None:
     add_planner(offsets)
     message = rf"'mine' must give one integer per buffer as offsets, 2 of them; got int64 of shape \({len(offsets)},\)"
-    with pytest.raises(memplan.PlannerError, match=message):
+    with pytest.raises(memplan.errors.PlannerError, match=message):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
 
 
@@ -97,7 +97,7 @@ def test_a_graph_is_the_same_problem_as_for_the_core(add_planner: Add) -> None:
 def test_what_it_lacks_is_refused_by_name(add_planner: Add) -> None:
     add_planner()
     problem = memplan.Problem([4, 4], [0, 1], [1, 2], 4, conflicts=[(0, 1)])
-    with pytest.raises(memplan.UnsupportedError, match="'mine' does not support alignment, conflicts, which"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="'mine' does not support alignment, conflicts, which"):
         memplan.plan(problem, "mine")
 
 
@@ -194,7 +194,7 @@ def test_nothing_wrong_is_told(run_as: Callable[[Run], None], source: Any) -> No
         return Placement([0, 4])
 
     run_as(overlapping)
-    with pytest.raises(memplan.InvalidPlanError, match="planner 'mine' made an invalid plan"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="planner 'mine' made an invalid plan"):
         memplan.plan(source, "mine", on_improvement=lambda plan: pytest.fail("told"))
 
 
@@ -233,24 +233,24 @@ def test_words_and_the_last_of_two_values_count(add_planner: Add) -> None:
 def test_what_is_no_placement_is_refused(run_as: Callable[[Run], None], given: Any, message: str) -> None:
     run_as(lambda problem, options: given)
     for source in (([4, 4], [0, 0], [1, 1]), GRAPH):
-        with pytest.raises(memplan.PlannerError, match=f"planner 'mine' .*{message}"):
+        with pytest.raises(memplan.errors.PlannerError, match=f"planner 'mine' .*{message}"):
             memplan.plan(source, "mine")
 
 
 def test_its_own_errors_name_it(run_as: Callable[[Run], None]) -> None:
     run_as(lambda problem, options: Placement([0], lower_bound=1.5))  # type: ignore[arg-type]
     with pytest.raises(
-        memplan.PlannerError, match=r"'mine' failed: TypeError: lower_bound must be an integer, got 1\.5"
+        memplan.errors.PlannerError, match=r"'mine' failed: TypeError: lower_bound must be an integer, got 1\.5"
     ):
         memplan.plan(([4], [0], [1]), "mine")
 
 
 def test_errors_that_speak_for_themselves_are_left_alone(run_as: Callable[[Run], None]) -> None:
     def run(problem: memplan.Problem, options: Options) -> Placement:
-        raise memplan.UnsupportedError("too many buffers")
+        raise memplan.errors.UnsupportedError("too many buffers")
 
     run_as(run)
-    with pytest.raises(memplan.UnsupportedError, match=r"^too many buffers$"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"^too many buffers$"):
         memplan.plan(([4], [0], [1]), "mine")
 
 
@@ -286,9 +286,9 @@ def test_plans_are_told_while_it_runs_where_it_runs(run_as: Callable[[Run], None
 
     run_as(run)
     message = r"options\.tell must be called while the planner runs, on the thread that called it"
-    with nullcontext() if elsewhere.startswith("after") else pytest.raises(memplan.PlannerError, match=message):
+    with nullcontext() if elsewhere.startswith("after") else pytest.raises(memplan.errors.PlannerError, match=message):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=lambda plan: None)
-    with pytest.raises(memplan.PlannerError, match=message):
+    with pytest.raises(memplan.errors.PlannerError, match=message):
         kept[0]([0, 4], 0)
 
 
@@ -350,7 +350,7 @@ def test_what_is_told_is_checked(run_as: Callable[[Run], None], offsets: Any, bo
         return Placement([0, 4])
 
     run_as(run)
-    with pytest.raises(memplan.PlannerError, match=f"planner 'mine' {message}"):
+    with pytest.raises(memplan.errors.PlannerError, match=f"planner 'mine' {message}"):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine", on_improvement=lambda plan: None)
 
 
@@ -391,7 +391,8 @@ def test_a_parameter_has_the_limits_that_it_is_given(
 def test_numbers_too_large_are_refused(run_as: Callable[[Run], None], numbers: dict[str, int], name: str) -> None:
     run_as(lambda problem, options: Placement([0, 4], **numbers))
     with pytest.raises(
-        memplan.PlannerError, match=rf"planner 'mine' must give a (number of )?{name} below \d+, got {numbers[name]}"
+        memplan.errors.PlannerError,
+        match=rf"planner 'mine' must give a (number of )?{name} below \d+, got {numbers[name]}",
     ):
         memplan.plan(([4, 4], [0, 0], [1, 1]), "mine")
 

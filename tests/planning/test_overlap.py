@@ -82,7 +82,7 @@ def test_long_loops_are_looked_at_in_time(graph: dict[str, Any], peak: int) -> N
     assert plan.peak <= peak
     y, x = (plan.offsets[plan.buffer_of(name)] for name in "yx")
     wrong = replace(plan, offsets=plan.offsets + np.where(plan.offsets == y, (x - y) // 2, 0))
-    with pytest.raises(memplan.InvalidPlanError):
+    with pytest.raises(memplan.errors.InvalidPlanError):
         wrong.verify()
 
 
@@ -142,7 +142,7 @@ def test_a_concatenation_with_one_part_in_place_and_one_overlapped(planner: str)
     plan = memplan.plan(graph, planner, place=EVERYWHERE)
     assert plan.peak == 17  # x begins on the last byte of c, which is not written before x has been read there
     assert plan.lower_bound <= 17
-    with pytest.raises(memplan.InvalidPlanError):
+    with pytest.raises(memplan.errors.InvalidPlanError):
         memplan.verify(graph, {"c": 0, "a": 0, "x": 10}, place=EVERYWHERE)
 
 
@@ -179,10 +179,10 @@ def test_one_byte_nearer_is_found_by_replay() -> None:
     offsets[below] += 1
     assert offsets[below] < offsets[above]
     with pytest.raises(
-        memplan.InvalidPlanError, match=r"op 'op y' .* of its ordered loops, but has written there before"
+        memplan.errors.InvalidPlanError, match=r"op 'op y' .* of its ordered loops, but has written there before"
     ):
         memplan.verify(graph, offsets, place=EVERYWHERE)
-    with pytest.raises(memplan.InvalidPlanError):
+    with pytest.raises(memplan.errors.InvalidPlanError):
         memplan.verify(graph, {name: plan[name].offset for name in ("x", "y", "z")}, place=EVERYWHERE, overlap=False)
 
 
@@ -229,7 +229,7 @@ def test_graph_dicts_keep_it() -> None:
 def test_functions_that_do_without() -> None:
     as_it_is = memplan.fit(chain(), 2048, place=EVERYWHERE)  # what is made to fit does; here nothing is
     assert (as_it_is.peak, as_it_is.changes) == (1108, ())
-    assert memplan.plan(chain(), place=EVERYWHERE, pools=[memplan.Pool("all")]).peak == 2048
+    assert memplan.plan(chain(), place=EVERYWHERE, pools=[memplan.plans.Pool("all")]).peak == 2048
 
 
 # Bad input
@@ -247,21 +247,23 @@ def test_functions_that_do_without() -> None:
     ],
 )
 def test_what_is_wrong_is_named(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(memplan.GraphError, match=message):
+    with pytest.raises(memplan.errors.GraphError, match=message):
         memplan.plan(chain(**more))
 
 
 def test_two_loops_along_one_axis() -> None:
     graph = chain(ordered=[0, 1])
     graph["ops"][0]["loops"][1]["reads"] = {"x": [[1, 2], 1, 1, 0]}
-    with pytest.raises(memplan.GraphError, match="ordered names two loops along the same axes of tensor 'x'"):
+    with pytest.raises(memplan.errors.GraphError, match="ordered names two loops along the same axes of tensor 'x'"):
         memplan.plan(graph)
 
 
 def test_padded_rows_lie_elsewhere() -> None:
     graph = chain()
     graph["tensors"][1]["bytes"] = 2048
-    with pytest.raises(memplan.GraphError, match=r"along 'y', whose bytes must be the 1024 of int8 \[1, 16, 16, 4\]"):
+    with pytest.raises(
+        memplan.errors.GraphError, match=r"along 'y', whose bytes must be the 1024 of int8 \[1, 16, 16, 4\]"
+    ):
         memplan.plan(graph)
 
 

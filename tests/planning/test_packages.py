@@ -14,7 +14,7 @@ from memplan import register
 from memplan.cli import main
 
 MODULE = """
-from memplan import Options, Parameter, Placement, PlannerInfo
+from memplan.planning import Options, Parameter, Placement, PlannerInfo
 
 def place(problem, options):
     return Placement({offsets})
@@ -128,7 +128,7 @@ def test_a_broken_one_is_named_and_breaks_no_other(
     message = rf"planner 'stacked' of package 'broken 1\.5', \w+:{value}, .*{message}"
     with pytest.warns(RuntimeWarning, match=f"left out: {message}"):
         assert names()[-1] == "tidy"
-    with pytest.raises(memplan.PlannerError, match=message):
+    with pytest.raises(memplan.errors.PlannerError, match=message):
         memplan.plan(PAIR, "stacked")
     assert memplan.plan(PAIR, "tidy").peak == memplan.plan(PAIR).peak == 8
     assert main(["planners"]) == 0
@@ -147,16 +147,20 @@ def test_of_two_packages_with_one_name_neither_is_taken(install: Install) -> Non
     install("another", code(), "stacked")
     with pytest.warns(RuntimeWarning, match="left out"):
         assert "stacked" not in names()
-    with pytest.raises(memplan.PlannerError, match=r"several packages, .*: 'another 1\.5', 'shelf 1\.5'"):
+    with pytest.raises(memplan.errors.PlannerError, match=r"several packages, .*: 'another 1\.5', 'shelf 1\.5'"):
         memplan.plan(PAIR, "stacked")
 
 
 @pytest.mark.parametrize(
     ("offsets", "error", "message"),
     [
-        ("[0, 0]", memplan.InvalidPlanError, r"planner 'stacked' of package 'shelf 1\.5' made an invalid plan"),
-        ("[0]", memplan.PlannerError, r"planner 'stacked' of package 'shelf 1\.5' must give one integer per buffer"),
-        ("1 / 0", memplan.PlannerError, r"'stacked' of package 'shelf 1\.5' failed: ZeroDivisionError"),
+        ("[0, 0]", memplan.errors.InvalidPlanError, r"planner 'stacked' of package 'shelf 1\.5' made an invalid plan"),
+        (
+            "[0]",
+            memplan.errors.PlannerError,
+            r"planner 'stacked' of package 'shelf 1\.5' must give one integer per buffer",
+        ),
+        ("1 / 0", memplan.errors.PlannerError, r"'stacked' of package 'shelf 1\.5' failed: ZeroDivisionError"),
     ],
 )
 def test_what_it_does_wrong_names_the_package(
@@ -172,7 +176,9 @@ def test_what_it_does_wrong_names_the_package(
 
 def test_what_it_lacks_names_the_package(install: Install) -> None:
     install("shelf", code(supports="()"), "stacked")
-    with pytest.raises(memplan.UnsupportedError, match=r"'stacked' of package 'shelf 1\.5' does not support alignment"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"'stacked' of package 'shelf 1\.5' does not support alignment"
+    ):
         memplan.plan(PAIR, "stacked", alignment=8)
 
 

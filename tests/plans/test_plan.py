@@ -66,7 +66,7 @@ def test_naive_is_the_sum_without_padding() -> None:
 
 
 def test_slots_by_position_and_name(plan: memplan.Plan) -> None:
-    b = memplan.Slot("b", offset=16, bytes=6, first=1, last=4, alignment=8)
+    b = memplan.plans.Slot("b", offset=16, bytes=6, first=1, last=4, alignment=8)
     assert plan[1] == plan[-2] == plan["b"] == plan[np.int64(1)] == b
     assert b.end == 22
     assert list(plan) == [plan["a"], b, plan["c"]]
@@ -150,10 +150,10 @@ SHARING: dict[str, Any] = graph(
 def test_sharing_says_what_shares_bytes_by_choice() -> None:
     plan = memplan.plan(SHARING)
     assert plan.sharing == (
-        memplan.Coalescing("concat", "join", "c", "q", 16),
-        memplan.Coalescing("concat", "join", "c", "p", 0),
-        memplan.Coalescing("inplace", "relu", "r", "c", 0),
-        memplan.Coalescing("slice", "cut", "s", "r", 20),
+        memplan.plans.Coalescing("concat", "join", "c", "q", 16),
+        memplan.plans.Coalescing("concat", "join", "c", "p", 0),
+        memplan.plans.Coalescing("inplace", "relu", "r", "c", 0),
+        memplan.plans.Coalescing("slice", "cut", "s", "r", 20),
     )
     assert [(s.inner, s.outer) for s in plan.sharing] == [("q", "c"), ("p", "c"), ("r", "c"), ("s", "r")]
     for sharing in plan.sharing:
@@ -222,7 +222,7 @@ def test_verify_returns_none(plan: memplan.Plan, graph_plan: memplan.Plan) -> No
 
 
 def test_verify_lists_every_violation(plan: memplan.Plan) -> None:
-    with pytest.raises(memplan.InvalidPlanError) as error:
+    with pytest.raises(memplan.errors.InvalidPlanError) as error:
         moved(plan, [0, 4, 20]).verify()
     lines = str(error.value).splitlines()
     assert lines[0] == "the plan is not valid:"
@@ -236,7 +236,9 @@ def test_verify_lists_every_violation(plan: memplan.Plan) -> None:
 
 
 def test_verify_replays_the_graph(graph_plan: memplan.Plan) -> None:
-    with pytest.raises(memplan.InvalidPlanError, match=r"op 'relu' .* writes while it reads tensor 'v'") as error:
+    with pytest.raises(
+        memplan.errors.InvalidPlanError, match=r"op 'relu' .* writes while it reads tensor 'v'"
+    ) as error:
         moved(graph_plan, [0, 0, 32]).verify()
     kinds = {type(fault).__name__ for fault in error.value.violations}
     assert kinds == {"Violation", "ReplayFault"}
@@ -330,7 +332,7 @@ def test_verify_lists_as_many_violations_as_told() -> None:
     problem = memplan.Problem([1] * count, [0] * count, [1] * count)
     plan = memplan.Plan(problem, np.zeros(count, dtype=np.int64), 1, 60, False, "f", "f", 0.0)
     for limit, listed in ((None, count * (count - 1) // 2), (1000, 1000), (3, 3)):
-        with pytest.raises(memplan.InvalidPlanError) as caught:
+        with pytest.raises(memplan.errors.InvalidPlanError) as caught:
             plan.verify(limit)
         assert len(caught.value.violations) == listed
         assert str(caught.value).endswith("… and more") == (listed < count * (count - 1) // 2)
@@ -374,7 +376,7 @@ def test_reuse_is_who_was_and_will_be_in_the_same_bytes(case: Any) -> None:
         assert begins == sorted(begins)
 
 
-def step_of_rows(parts: Any, buffer: int, slot: memplan.Slot, cell: tuple[int, int]) -> tuple[int, int]:
+def step_of_rows(parts: Any, buffer: int, slot: memplan.plans.Slot, cell: tuple[int, int]) -> tuple[int, int]:
     """The steps of the part, or of the buffer, that a byte at a step belongs to."""
     own = [part[1:] for part in parts if part[0] == buffer]
     for begin, end, first, last in own:

@@ -61,7 +61,7 @@ def test_of_a_problem_they_are_its_buffers() -> None:
 def test_as_text_it_is_short(plan: memplan.Plan) -> None:
     assert str(plan.tensors).splitlines()[0] == "5 tensors"
     assert "half" in plan.tensors._repr_html_()
-    assert repr(plan.tensors) == "<memplan.Tensors: 5 tensors>"
+    assert repr(plan.tensors) == "<memplan.plans.Tensors: 5 tensors>"
     many = memplan.plan("example:gpt2_train", "first_fit").tensors
     assert f"and {len(many) - 20:,} more" in str(many)
 

@@ -40,7 +40,7 @@ def test_a_plan_that_holds_gives_its_peak(offsets: Any) -> None:
 
 
 def test_two_buffers_on_the_same_bytes_are_named() -> None:
-    with pytest.raises(memplan.InvalidPlanError) as caught:
+    with pytest.raises(memplan.errors.InvalidPlanError) as caught:
         memplan.verify(PAIR, {"a": 4, "b": 0})
     (violation,) = caught.value.violations  # type: ignore[attr-defined]
     assert (violation.kind, violation.buffer, violation.other) == ("overlap", 0, 1)
@@ -52,13 +52,15 @@ def test_two_buffers_on_the_same_bytes_are_named() -> None:
 
 
 def test_a_capacity_and_a_limit() -> None:
-    with pytest.raises(memplan.InvalidPlanError, match="'b' of 10 bytes at offset 10 ends beyond the arena of 19 byt"):
+    with pytest.raises(
+        memplan.errors.InvalidPlanError, match="'b' of 10 bytes at offset 10 ends beyond the arena of 19 byt"
+    ):
         memplan.verify(PAIR, [0, 10], capacity=19)
     many = memplan.Problem([4] * 20, [0] * 20, [1] * 20)
-    with pytest.raises(memplan.InvalidPlanError, match=r"\n  … and more$") as caught:
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"\n  … and more$") as caught:
         memplan.verify(many, [0] * 20, limit=7)
     assert len(caught.value.violations) == 7  # type: ignore[attr-defined]
-    with pytest.raises(memplan.InvalidPlanError) as caught:
+    with pytest.raises(memplan.errors.InvalidPlanError) as caught:
         memplan.verify(many, [0] * 20, limit=None)
     assert len(caught.value.violations) == 190  # type: ignore[attr-defined]
 
@@ -82,7 +84,7 @@ def test_offsets_that_are_none(offsets: Any, error: type[Exception], message: st
 def test_a_file_and_its_options(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("id,lower,upper,size\na,0,1,4\nb,1,2,4\n")
     assert memplan.verify(tmp_path / "l.csv", [0, 0]) == 4
-    with pytest.raises(memplan.InvalidPlanError):
+    with pytest.raises(memplan.errors.InvalidPlanError):
         memplan.verify(tmp_path / "l.csv", [0, 0], inclusive=True)
 
 
@@ -93,9 +95,9 @@ def test_a_plan_of_memplan() -> None:
     plan = memplan.plan("example:resnet50_infer")
     assert memplan.verify(plan) == memplan.verify(plan, plan.offsets) == memplan.verify(plan, plan) == plan.peak
     assert memplan.verify("example:resnet50_infer", plan) == plan.peak
-    with pytest.raises(memplan.InvalidPlanError, match="ends beyond the arena"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="ends beyond the arena"):
         memplan.verify(plan, capacity=plan.peak - 1)
-    with pytest.raises(memplan.InvalidPlanError, match="share bytes"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="share bytes"):
         memplan.verify(plan, plan.offsets * 0)
 
 
@@ -130,7 +132,7 @@ def test_a_graph_and_offsets_by_name() -> None:
     ],
 )
 def test_what_is_wrong_on_a_graph(changes: dict[str, int], options: dict[str, Any], message: str) -> None:
-    with pytest.raises(memplan.InvalidPlanError, match=message):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=message):
         memplan.verify(CHAIN, PLACES | changes, **options)
 
 
@@ -170,7 +172,7 @@ def test_outside_of_the_arena_values_are_kept_too() -> None:
         outputs="y",
     )
     assert memplan.verify(graph, {}) == 0  # all of it lies where the caller has put x
-    with pytest.raises(memplan.InvalidPlanError, match="'y' must be outside the arena"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="'y' must be outside the arena"):
         memplan.verify(graph, {"y": 0})
 
 
@@ -190,7 +192,7 @@ def test_plans_and_broken_plans_of_random_graphs(graph: dict[str, Any], draw: st
     try:
         memplan.verify(graph, lies)
         assert not slow
-    except memplan.InvalidPlanError:
+    except memplan.errors.InvalidPlanError:
         assert slow or len({op.get("stream", 0) for op in graph["ops"]}) > 1  # where other orders are tried too
 
 

@@ -9,8 +9,8 @@ import matplotlib.pyplot as plt
 import pytest
 
 import memplan
-from memplan import Pool
 from memplan.fitting import pools as curves
+from memplan.plans import Pool
 
 # Four buffers, of which any two that follow one another are alive together; to access them costs 16, 10, 8 and 2.
 PROBLEM = memplan.Problem([4, 2, 4, 2], [0, 1, 2, 3], [2, 3, 4, 5], 1, list("abcd"))
@@ -18,12 +18,12 @@ COUNTS = {"a": 4, "b": 5, "c": 2}
 POOLS = [Pool("sram", 4), Pool("dram")]
 
 
-def curve(**options: Any) -> memplan.Pareto:
+def curve(**options: Any) -> memplan.fitting.Pareto:
     return memplan.pareto(PROBLEM, **{"pools": POOLS, "accesses": COUNTS, **options})
 
 
 def test_each_capacity_has_its_least_cost() -> None:
-    seen: list[memplan.ParetoPoint] = []
+    seen: list[memplan.fitting.ParetoPoint] = []
     found = curve(on_point=seen.append)
     assert list(found) == seen
     assert {point.capacity: point.added_cost for point in found} == {6: 0, 5: 12, 4: 12, 3: 24, 2: 24, 1: 36, 0: 36}
@@ -72,12 +72,12 @@ def test_a_graph_has_its_options() -> None:
 def test_what_is_known_of_one_capacity_holds_for_others() -> None:
     """A bound holds for less room, and a plan for more."""
     plan = memplan.plan(PROBLEM, pools=POOLS)
-    large = memplan.ParetoPoint(8, plan, 10, 6, peak=7)
-    small = memplan.ParetoPoint(4, plan, 9, 3, peak=3)
+    large = memplan.fitting.ParetoPoint(8, plan, 10, 6, peak=7)
+    small = memplan.fitting.ParetoPoint(4, plan, 9, 3, peak=3)
     assert curves._bounded(small, [large]).cost_bound == 6
     better = curves._falling([large, small])[0]
     assert (better.capacity, better.added_cost, better.cost_bound, better.peak) == (8, 9, 6, 3)
-    other = memplan.ParetoPoint(2, memplan.plan(([1], [0], [1]), pools=POOLS), 1, 1, peak=1)
+    other = memplan.fitting.ParetoPoint(2, memplan.plan(([1], [0], [1]), pools=POOLS), 1, 1, peak=1)
     assert curves._bounded(other, [large]).cost_bound == 1
     assert curves._falling([large, other]) == (large, other)
 
@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_the_points_so_far(monkeypatch: pytest.MonkeyPatch) -> None
     [
         ({"pools": [], "pool": "sram"}, TypeError, "pool needs pools"),
         ({"pool": "flash"}, ValueError, "one of the pools, got 'flash'"),
-        ({"pools": ["sram"]}, TypeError, "pools must hold memplan.Pool, got 'sram'"),
+        ({"pools": ["sram"]}, TypeError, "pools must hold memplan.plans.Pool, got 'sram'"),
         ({"capacities": "4B"}, TypeError, "capacities must be a list of bytes"),
         ({"capacity": 4}, TypeError, "takes capacities, a list"),
     ],

@@ -11,8 +11,8 @@ import pytest
 
 import memplan
 from builders import graphs
-from memplan import Pool
 from memplan.cli import main
+from memplan.plans import Pool
 
 LETTERS = memplan.Problem([4, 4, 4, 4, 8], [0, 0, 1, 2, 0], [2, 3, 4, 4, 4], names=list("abcde"))
 SRAM, DRAM = Pool("sram", 12), Pool("dram", alignment=4)

@@ -16,8 +16,9 @@ import pytest
 import memplan
 from builders import graphs
 from builders.pools import solve
-from memplan import InfeasibleError, Pool
+from memplan import InfeasibleError
 from memplan.draw import bands
+from memplan.plans import Pool
 from memplan.plans.pools_text import costs_table
 from memplan.printing.tables import text as tables_text
 from oracles import pools as oracle
@@ -99,7 +100,7 @@ def test_a_plan_says_where_everything_lies_and_what_it_costs() -> None:
     assert "12 B of 12 B" in plan.summary()
     assert "in 2 pools, cost 8, proven to be the least: " in str(plan)
     assert pools != 3
-    assert repr(pools) == "<memplan.PlannedPools: sram 12 bytes, dram 8 bytes; cost 8, at least 8>"
+    assert repr(pools) == "<memplan.plans.PlannedPools: sram 12 bytes, dram 8 bytes; cost 8, at least 8>"
     with pytest.raises(KeyError, match="no pool named 'flash'; it has 'sram', 'dram'"):
         pools["flash"]
 
@@ -223,8 +224,8 @@ def test_the_check_finds_a_pool_that_does_not_take_a_buffer() -> None:
     takes = np.ones((5, 2), dtype=bool)
     takes[:, 1] = False
     of_buffer = plan.pools.of_buffer
-    wrong = memplan.PlannedPools(list(plan.pools.values()), of_buffer, 0, takes)
-    with pytest.raises(memplan.InvalidPlanError, match="lies in pool 'dram', which does not take it"):
+    wrong = memplan.plans.PlannedPools(list(plan.pools.values()), of_buffer, 0, takes)
+    with pytest.raises(memplan.errors.InvalidPlanError, match="lies in pool 'dram', which does not take it"):
         replace(plan, pools=wrong).verify()
 
 
@@ -259,8 +260,8 @@ def test_loads_that_fit_may_not_be_placeable() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"pools": Pool("a")}, TypeError, "pools must be a list of memplan.Pool"),
-        ({"pools": ["a"]}, TypeError, "pools must hold memplan.Pool, got 'a'"),
+        ({"pools": Pool("a")}, TypeError, "pools must be a list of memplan.plans.Pool"),
+        ({"pools": ["a"]}, TypeError, "pools must hold memplan.plans.Pool, got 'a'"),
         ({"pools": [DRAM, Pool("dram")]}, ValueError, "different names, got 'dram' 2 times"),
         ({"pools": [Pool("a", cost=1), Pool("b")]}, ValueError, "pool 'a' has one, and 'b' has none"),
         ({"pools": [Pool("a", cost=1e-12)]}, ValueError, "at most nine decimals"),
@@ -301,7 +302,7 @@ def test_pools_are_checked(options: dict[str, Any], error: type[Exception], matc
 
 
 def test_bad_input_for_graphs_is_refused() -> None:
-    with pytest.raises(memplan.GraphError, match=r"accepts must hold kinds, types of ops and names .*'relu_'"):
+    with pytest.raises(memplan.errors.GraphError, match=r"accepts must hold kinds, types of ops and names .*'relu_'"):
         memplan.plan(NETWORK, pools=[Pool("a", accepts=["relu_"])])
     with pytest.raises(TypeError, match="accepts must hold kinds, types of ops and names, got 3"):
         memplan.plan(NETWORK, pools=[Pool("a", accepts=[3])])
@@ -371,7 +372,7 @@ def test_pictures_show_pools_one_above_the_other() -> None:
 
 def test_pools_side_by_side() -> None:
     plans = [memplan.plan(LETTERS, pools=[Pool("sram", room), DRAM]) for room in (12, 8)]
-    same, other = memplan.plot_plans([plans[0], plans[0]])[0], memplan.plot_plans(plans)
+    same, other = memplan.draw.plot_plans([plans[0], plans[0]])[0], memplan.draw.plot_plans(plans)
     assert same.get_ylabel() == "address in the pool (B)"
     assert other[0].get_ylabel() == "address (B)"
     elsewhere = sum(a.pool != b.pool or a.address != b.address for a, b in zip(*plans, strict=True))

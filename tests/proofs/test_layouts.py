@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import memplan
-from memplan import Problem, Refutation
+from memplan import Problem
+from memplan.proofs import Refutation
 from memplan.proofs.checker import Node
 from memplan.proofs.items import Columns, items_of
 
@@ -46,14 +47,14 @@ def test_a_pin_above_the_capacity_is_enough() -> None:
     pinned = Problem([4, 4], [0, 2], [2, 4], pins=[10, -1])
     proof = proof_of(pinned, 13)
     assert (proof.buffers, len(proof)) == ((2,), 1)
-    with pytest.raises(memplan.RefutationError, match="node 0: it has no children"):
+    with pytest.raises(memplan.proofs.RefutationError, match="node 0: it has no children"):
         Refutation(14, (2,), (), (ROOT,)).check(pinned)
 
 
 def test_a_group_is_named_by_its_first_buffer_with_bytes() -> None:
     together = Problem([0, 4, 4, 4], [0, 0, 1, 0], [2, 1, 2, 2], together=[(2, 0, 2), (1, 2, 3)])
     assert proof_of(together, 10).buffers == (1, 3)
-    with pytest.raises(memplan.RefutationError, match="buffers of the problem that have bytes"):
+    with pytest.raises(memplan.proofs.RefutationError, match="buffers of the problem that have bytes"):
         Refutation(10, (2, 3), (), (ROOT,)).check(together)
 
 
@@ -186,16 +187,16 @@ def allows(made: Any, given: Columns, capacity: int, offsets: tuple[int, ...]) -
 def test_reserved_bytes_above_the_capacity_prove_nothing() -> None:
     given = Problem([4], [0], [2], reserved=[(4, 99, 0, 2)])
     assert memplan.plan(given).peak == 4
-    with pytest.raises(memplan.RefutationError, match="is no range of bytes"):
+    with pytest.raises(memplan.proofs.RefutationError, match="is no range of bytes"):
         clique((1, 4, 99), capacity=8).check(given)
-    with pytest.raises(memplan.RefutationError, match="the members of its clique have room"):
+    with pytest.raises(memplan.proofs.RefutationError, match="the members of its clique have room"):
         clique((0, 0, 4), (1, 4, 8), capacity=8).check(given)
 
 
 def test_the_ground_is_named_only_where_something_is_fixed() -> None:
-    with pytest.raises(memplan.RefutationError, match="buffers of the problem that have bytes"):
+    with pytest.raises(memplan.proofs.RefutationError, match="buffers of the problem that have bytes"):
         clique((0, 0, 4), (1, 0, 4), capacity=4).check(Problem([4], [0], [2]))
-    with pytest.raises(memplan.RefutationError, match="buffers of the problem that have bytes"):
+    with pytest.raises(memplan.proofs.RefutationError, match="buffers of the problem that have bytes"):
         clique((0, 0, 4), capacity=4).check(Problem([4], [0], [2], pins=[0]))
 
 
@@ -205,5 +206,5 @@ def test_what_is_alive_at_other_steps_may_overlap() -> None:
     assert memplan.plan(given).peak == 8
     proof_of(given, 7)
     for members in (((2, 0, 4), (0, 0, 8)), ((0, 4, 8), (2, 0, 4)), ((3, 0, 2), (2, 0, 4)), ((0, 0, 4), (3, 0, 2))):
-        with pytest.raises(memplan.RefutationError, match="may overlap in a plan"):
+        with pytest.raises(memplan.proofs.RefutationError, match="may overlap in a plan"):
             clique(*members, capacity=11).check(given)

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import memplan
-from memplan import Problem, Refutation
+from memplan import Problem
 from memplan.generate import tight
+from memplan.proofs import Refutation
 from memplan.proofs.checker import Node
 from oracles import plain as oracle
 from oracles.exactness import REFUTED, Case, case, fits, fits_by_cp_sat
@@ -39,7 +40,7 @@ def proof_of(problem: Problem, capacity: int) -> Refutation:
 def holds(proof: Refutation, problem: Problem) -> bool:
     try:
         proof.check(problem)
-    except memplan.RefutationError:
+    except memplan.proofs.RefutationError:
         return False
     return True
 
@@ -299,7 +300,7 @@ def test_what_is_wrong_is_said(what: str) -> None:
     proof = proof_of(UNLIKE, memplan.plan(UNLIKE).peak - 1)
     proof.check(UNLIKE)
     assert len(proof) > 1
-    with pytest.raises(memplan.RefutationError, match=says):
+    with pytest.raises(memplan.proofs.RefutationError, match=says):
         change(proof).check(UNLIKE)
 
 
@@ -340,7 +341,7 @@ def test_what_is_large_is_left() -> None:
     count = 120
     pairs = [(i, j) for j in range(count) for i in range(j) if chance.random() < 0.5]
     problem = Problem([chance.randint(1, 50) for _ in range(count)], range(count), range(1, count + 1), conflicts=pairs)
-    clique = memplan.heaviest_clique(problem).bytes
+    clique = memplan.proofs.heaviest_clique(problem).bytes
     assert memplan.refute(problem, clique - 1) is not None
     assert memplan.refute(problem, clique, work=10**6) is None
     assert memplan.refute(UNLIKE, 14, work=0) is None
@@ -356,7 +357,7 @@ def test_as_json(tmp_path: Path) -> None:
     again = Refutation.from_json(path)
     assert again == proof
     again.check(RING)
-    assert repr(proof) == f"<memplan.Refutation: no plan within 2 bytes, {len(proof)} nodes>"
+    assert repr(proof) == f"<memplan.proofs.Refutation: no plan within 2 bytes, {len(proof)} nodes>"
 
 
 @pytest.mark.parametrize(
@@ -379,15 +380,15 @@ def test_json_that_is_something_else(change: dict[str, Any], says: str, tmp_path
     path = tmp_path / "proof.json"
     proof_of(RING, 2).to_json(path)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(memplan.SourceError, match=says):
+    with pytest.raises(memplan.errors.SourceError, match=says):
         Refutation.from_json(path)
 
 
 def test_text_that_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "proof.json"
     path.write_text("{")
-    with pytest.raises(memplan.SourceError, match="line 1, column 2: Expecting property name"):
-        memplan.Refutation.from_json(path)
+    with pytest.raises(memplan.errors.SourceError, match="line 1, column 2: Expecting property name"):
+        memplan.proofs.Refutation.from_json(path)
 
 
 def test_nothing_needs_no_bytes() -> None:

@@ -99,7 +99,7 @@ def test_a_table_says_what_each_size_needs() -> None:
     assert "verified for every size of the range" in str(memplan.plan(MODEL, dims={"batch": (1, 4)}).ranged)
     assert plan.ranged is not None
     assert "batch" in plan.ranged._repr_html_()
-    assert repr(plan.ranged) == "<memplan.Ranged: batch 1 to 64; 7 sizes>"
+    assert repr(plan.ranged) == "<memplan.plans.Ranged: batch 1 to 64; 7 sizes>"
     assert plan.ranged[8] == plan.ranged[8,]
     with pytest.raises(KeyError, match="the plan was not looked at for batch = 7"):
         plan.ranged[7]
@@ -119,7 +119,10 @@ def test_a_range_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ({"dims": {"batch": (4, 1)}}, r"dims\['batch'\] must be a size, or the least and the largest as \(1, 64\)"),
         ({"dims": {"batch": (1, 2, 3)}}, "must be a size, or the least"),
         ({"dims": {"batch": (1, "b")}}, "must be a size, or the least"),
-        ({"dims": {"batch": (1, 4)}, "pools": [memplan.Pool("a")]}, "option pools does not go with dims in a range"),
+        (
+            {"dims": {"batch": (1, 4)}, "pools": [memplan.plans.Pool("a")]},
+            "option pools does not go with dims in a range",
+        ),
         ({"dims": {"batch": (1, 4)}, "start": {"a": 0}}, "option start does not go with dims in a range"),
         ({"dims": {"batch": (1, 4)}, "keep": {"a": 0}}, "option keep does not go with dims in a range"),
         ({"dims": {"length": (1, 4)}}, "dims names no symbolic dimension of the model: 'length'"),
@@ -243,7 +246,7 @@ def test_other_sizes_are_captured_when_asked_for(monkeypatch: pytest.MonkeyPatch
     assert plan.at(n=50).peak == 600
     assert plan.ranged is not None
     assert 50 not in [n for (n,) in plan.ranged]
-    with pytest.raises(memplan.UnsupportedError, match="does not hold at n=77, which was not looked at"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="does not hold at n=77, which was not looked at"):
         plan.at(n=77)
 
 
@@ -280,13 +283,15 @@ def test_a_range_whose_least_size_gives_another_network_is_refused_at_once(monke
         return graph
 
     family(monkeypatch, graph_of)
-    with pytest.raises(memplan.UnsupportedError, match=r"at n=1 than at n=16, .*; one can for dims=\{'n': \(2, 16\)\}"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"at n=1 than at n=16, .*; one can for dims=\{'n': \(2, 16\)\}"
+    ):
         memplan.plan(object(), dims={"n": (1, 16)})
     assert len(asked) == 3
     assert memplan.plan(object(), dims={"n": (2, 16)}).ranged is not None
-    with pytest.raises(memplan.UnsupportedError, match=r"one can for dims=\{'k': 3, 'n': \(2, 1000\)\}"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"one can for dims=\{'k': 3, 'n': \(2, 1000\)\}"):
         memplan.plan(object(), dims={"n": (1, 1000), "k": 3})
-    with pytest.raises(memplan.UnsupportedError, match=r"one plan cannot hold for both$"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"one plan cannot hold for both$"):
         memplan.plan(object(), dims={"n": (1, 2)})
 
 
@@ -296,13 +301,13 @@ def test_a_range_that_an_export_does_not_hold_for_is_refused_at_once(monkeypatch
     def graph_of(n: int) -> dict[str, Any]:
         asked.append(n)
         if not 2 <= n <= 12:
-            raise memplan.SourceError(f"the export holds for 2 to 12, got {n}")
+            raise memplan.errors.SourceError(f"the export holds for 2 to 12, got {n}")
         return chain({"a": n, "b": n, "c": n, "d": n})
 
     family(monkeypatch, graph_of)
     for least, most in ((1, 8), (4, 16)):
         asked.clear()
-        with pytest.raises(memplan.SourceError, match="holds for 2 to 12"):
+        with pytest.raises(memplan.errors.SourceError, match="holds for 2 to 12"):
             memplan.plan(object(), dims={"n": (least, most)})
         assert len(asked) <= 2
 
@@ -313,11 +318,13 @@ def test_networks_that_change_with_their_sizes_are_refused(monkeypatch: pytest.M
         memplan.plan(object(), dims={"n": (1, 4)})
     given = {"tensors": [{"name": "x", "bytes": 4, "kind": "input"}], "ops": [], "outputs": []}
     family(monkeypatch, lambda n: given if n == 2 else {**given, "tensors": []})
-    with pytest.raises(memplan.UnsupportedError, match=r"other tensors at n=1 than at n=2, such as x: one plan cannot"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match=r"other tensors at n=1 than at n=2, such as x: one plan cannot"
+    ):
         memplan.plan(object(), dims={"n": (1, 2)})
     work = [{"name": "a", "inputs": ["x"], "outputs": [], "workspace": 4}]
     family(monkeypatch, lambda n: {**given, "ops": [{**work[0], "workspace": 4 * (n == 2)}]})
-    with pytest.raises(memplan.UnsupportedError, match="other buffers at some sizes of the range"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="other buffers at some sizes of the range"):
         memplan.plan(object(), dims={"n": (1, 2)})
     monkeypatch.setattr(planning, "captured", lambda *_: Captured(memplan.Problem([1], [0], [1])))
     with pytest.raises(TypeError, match="dims in a range are for graphs"):
@@ -351,7 +358,7 @@ def test_every_size_computes_what_it_computes_apart(graph: dict[str, Any], data:
         family(patch, lambda n: scaled(graph, n, more))
         try:
             plan = memplan.plan(object(), dims={"n": (1, 4)}, place=data.draw(st.sampled_from([KINDS, PLACED])))
-        except memplan.GraphError:
+        except memplan.errors.GraphError:
             return
         assert plan.ranged is not None
         for n in range(1, 5):

@@ -34,7 +34,7 @@ class Attention(nn.Module):
 PROMPT, TOKEN = (torch.randn(2, 9, 8), torch.arange(9)), (torch.randn(2, 1, 8), torch.tensor([9]))
 
 
-def attention() -> tuple[Attention, memplan.MethodsPlan]:
+def attention() -> tuple[Attention, memplan.methods.MethodsPlan]:
     torch.manual_seed(0)
     model = Attention().requires_grad_(False)
     each = {"prefill": {"args": PROMPT}, "decode": {"args": TOKEN}}
@@ -183,6 +183,6 @@ def test_networks_elsewhere_have_no_common_arena() -> None:
     plan = many["decode"]
     recording = program_of(plan).recording
     with pytest.raises(
-        memplan.UnsupportedError, match="an arena for several methods is on meta, the network is on cpu"
+        memplan.errors.UnsupportedError, match="an arena for several methods is on meta, the network is on cpu"
     ):
         Memory(plan, recording, torch.empty(many.peak, dtype=torch.uint8, device="meta"))

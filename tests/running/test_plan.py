@@ -84,7 +84,7 @@ def test_another_network_is_told_by_its_first_difference() -> None:
         ({"tensors": [*tensors, {"name": "w", "bytes": 1, "kind": "weight"}]}, "has 3 tensors, the network 4"),
         ({"outputs": ["z", "y"]}, r"the outputs \['y', 'z'\], the network \['z', 'y'\]"),
     ]:
-        with pytest.raises(memplan.SourceError, match=message):
+        with pytest.raises(memplan.errors.SourceError, match=message):
             require_same(graph, changed(**{"outputs": ["y", "z"]} | network))
 
 
@@ -94,11 +94,11 @@ def test_a_plan_from_a_file_is_held_against_its_network(tmp_path: Path) -> None:
     read = memplan.read_plan(tmp_path / "plan.json")
     again = with_graph(read, changed())
     assert [again["y"].offset, again["z"].offset] == [plan["y"].offset, plan["z"].offset]
-    with pytest.raises(memplan.SourceError, match="'y' has 64 bytes in the plan and 65"):
+    with pytest.raises(memplan.errors.SourceError, match="'y' has 64 bytes in the plan and 65"):
         with_graph(read, changed(tensors=[NETWORK["tensors"][0], {"name": "y", "bytes": 65}, NETWORK["tensors"][2]]))
     renamed = [NETWORK["ops"][0] | {"outputs": ["v"]}, NETWORK["ops"][1] | {"inputs": ["v"]}]
     tensors = [NETWORK["tensors"][0], {"name": "v", "bytes": 64}, NETWORK["tensors"][2]]
-    with pytest.raises(memplan.SourceError, match="the plan has the tensor 'y', the network has none"):
+    with pytest.raises(memplan.errors.SourceError, match="the plan has the tensor 'y', the network has none"):
         with_graph(read, changed(tensors=tensors, ops=renamed))
 
 
@@ -109,7 +109,7 @@ def test_a_plan_from_a_file_is_replayed_on_its_network(tmp_path: Path) -> None:
     plan.to_json(tmp_path / "plan.json")
     read = memplan.read_plan(tmp_path / "plan.json")
     late = [*NETWORK["ops"], {"name": "third", "inputs": ["y", "z"], "outputs": ["w"]}]
-    with pytest.raises(memplan.InvalidPlanError, match="the plan, on the network that was given, is not valid"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="the plan, on the network that was given, is not valid"):
         with_graph(read, changed(tensors=network["tensors"], ops=late, outputs=["w"]))
 
 
@@ -148,5 +148,5 @@ def test_the_tensors_of_a_file_are_checked(tmp_path: Path) -> None:
     memplan.plan(NETWORK).to_json(path)
     text = path.read_text()
     path.write_text(text.replace('"buffer": 1', '"buffer": 7'))
-    with pytest.raises(memplan.SourceError, match=r"tensors\['z'\].buffer must be 0 to 1, got 7"):
+    with pytest.raises(memplan.errors.SourceError, match=r"tensors\['z'\].buffer must be 0 to 1, got 7"):
         memplan.read_plan(path)

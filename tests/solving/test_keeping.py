@@ -169,7 +169,7 @@ def test_places_near_wishes() -> None:
         ({"keep": 4}, TypeError, "keep must be a plan or a mapping from names to offsets, got int"),
         ({"keep": {"d": 4}}, ValueError, "keep must name buffers, got 'd'; the buffers are 'a', 'b', 'c'"),
         ({"keep": {"a": -4}}, ValueError, r"keep\['a'\] must be >= 0"),
-        ({"keep": {"a": 4}, "pools": [memplan.Pool("sram")]}, TypeError, "option keep does not go with pools"),
+        ({"keep": {"a": 4}, "pools": [memplan.plans.Pool("sram")]}, TypeError, "option keep does not go with pools"),
     ],
 )
 def test_bad_input(options: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -39,8 +39,8 @@ def check(kind: str, seeds: range) -> int:
     for seed in seeds:
         problem = memplan.Problem(**case(kind, seed, most=9).arguments())
         peak = memplan.plan(problem).peak
-        assert memplan.obstruction(problem, peak) is None
-        found = memplan.obstruction(problem, peak - 1)
+        assert memplan.explaining.obstruction(problem, peak) is None
+        found = memplan.explaining.obstruction(problem, peak - 1)
         assert found is not None, (kind, seed)
         assert found.irreducible, (kind, seed)
         assert found.lower_bound == found.peak == peak
@@ -68,7 +68,7 @@ def test_many_sets_are_irreducible(kind: str) -> None:
 
 def test_what_would_have_to_go() -> None:
     problem = memplan.Problem([4, 4], [0, 1], [2, 3], names=["a", "b"], pins=[-1, 4], reserved=[(0, 2, 0, 2)])
-    found = memplan.obstruction(problem, 8)
+    found = memplan.explaining.obstruction(problem, 8)
     assert found is not None
     assert (found.buffers, found.irreducible, found.lower_bound, found.peak) == (("a", "b"), True, 12, 12)
     assert found.without == ("buffer 'a'", "buffer 'b'", "reserved bytes [0, 2)")
@@ -77,7 +77,7 @@ def test_what_would_have_to_go() -> None:
     assert lines[0] == "fewest buffers that no plan places together within 8 bytes:"
     assert lines[2] == "  b: 4 bytes, alive in [1, 3), pinned to offset 4"
     assert lines[3] == "the whole needs at least 12 bytes; the best plan found needs 12 bytes"
-    free = memplan.obstruction(problem.with_pins([-1, 2]), "8")
+    free = memplan.explaining.obstruction(problem.with_pins([-1, 2]), "8")
     assert free is not None
     assert "the pin of 'b'" in free.without
 
@@ -86,14 +86,14 @@ def test_errors_know_their_problem() -> None:
     for order in ("given", "best"):
         with pytest.raises(memplan.InfeasibleError) as refused:
             memplan.plan("example:gpt2_infer", capacity="1KiB", order=order)
-        found = memplan.obstruction(refused.value)
+        found = memplan.explaining.obstruction(refused.value)
         assert found is not None
         assert set(found.buffers) <= set(refused.value.problem.names)
-    assert memplan.obstruction(memplan.plan(([4, 4], [0, 0], [1, 1])), 7) is not None
+    assert memplan.explaining.obstruction(memplan.plan(([4, 4], [0, 0], [1, 1])), 7) is not None
 
 
 def test_long_lists_are_cut() -> None:
-    found = memplan.obstruction(memplan.Problem([1] * 30, [0] * 30, [1] * 30), 29)
+    found = memplan.explaining.obstruction(memplan.Problem([1] * 30, [0] * 30, [1] * 30), 29)
     assert found is not None
     assert len(found.buffers) == 30
     assert "  … and 10 more" in str(found)
@@ -105,13 +105,13 @@ def test_ctrl_c_ends_it() -> None:
     sizes = [1000 + 37 * b for b in range(n)]
     problem = memplan.Problem(sizes, list(range(n)), list(range(1, n + 1)), conflicts=pairs)
     with signals(SOON), pytest.raises(KeyboardInterrupt):
-        memplan.obstruction(problem, 76_000, effort=2**60)
+        memplan.explaining.obstruction(problem, 76_000, effort=2**60)
 
 
 def test_bad_input() -> None:
     with pytest.raises(TypeError, match="obstruction takes a Problem, a Plan or an InfeasibleError, got str"):
-        memplan.obstruction("x.onnx", 4)  # type: ignore[arg-type]
+        memplan.explaining.obstruction("x.onnx", 4)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="obstruction needs a capacity"):
-        memplan.obstruction(memplan.Problem([1], [0], [1]))
+        memplan.explaining.obstruction(memplan.Problem([1], [0], [1]))
     with pytest.raises(ValueError, match="effort must be >= 1"):
-        memplan.obstruction(memplan.Problem([1], [0], [1]), 0, effort=0)
+        memplan.explaining.obstruction(memplan.Problem([1], [0], [1]), 0, effort=0)

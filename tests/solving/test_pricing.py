@@ -260,7 +260,7 @@ def test_all_that_a_problem_may_have(seeds: range) -> None:
             chance = random.Random(seed)
             if seed % 3 == 0:
                 problem = problem.with_together([(1, 2, chance.randint(0, 20))])
-        except memplan.ProblemError:
+        except memplan.errors.ProblemError:
             continue
         low = memplan.plan(problem)
         capacity = low.peak + chance.choice([0, 2, 20])

@@ -289,7 +289,7 @@ def test_no_bound_of_rectangles_is_told_for_shapes(planner: str, problem: Any) -
     values, parts, conflicts = problem
     source = memplan.Problem(*values, parts=parts or None, conflicts=conflicts or None)
     told: list[memplan.Plan] = []
-    with contextlib.suppress(memplan.UnsupportedError):
+    with contextlib.suppress(memplan.errors.UnsupportedError):
         expect_descent(told, memplan.plan(source, planner, on_improvement=told.append, **brief(planner)))
 
 

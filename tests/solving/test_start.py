@@ -29,7 +29,7 @@ def test_planners_start_from_a_plan_or_refuse_by_name(planner: str) -> None:
     best = memplan.plan(problem)
     if planner not in SEARCHING:
         with pytest.raises(
-            memplan.UnsupportedError, match="does not support start: it does not search from an earlier"
+            memplan.errors.UnsupportedError, match="does not support start: it does not search from an earlier"
         ):
             memplan.plan(problem, planner, start=best)
         return
@@ -91,7 +91,7 @@ def test_starts_that_are_none(start: Any, error: type[Exception], message: str) 
     with pytest.raises(error, match=message):
         memplan.plan(GIVEN, start=start)
     with pytest.raises(TypeError, match="option start does not go with pools"):
-        memplan.plan(GIVEN, start={"#0": 0}, pools=[memplan.Pool("sram")])
+        memplan.plan(GIVEN, start={"#0": 0}, pools=[memplan.plans.Pool("sram")])
 
 
 def test_little_effort_starts_where_much_ended() -> None:

@@ -115,7 +115,7 @@ def test_no_pieces_below_the_floor() -> None:
 
 def test_a_curve_with_splits() -> None:
     net = mobilenet_v2(96, 0.35)
-    seen: list[memplan.ParetoPoint] = []
+    seen: list[memplan.fitting.ParetoPoint] = []
     curve = memplan.pareto(net, ["100%", "40%", "20%", 1000], allow=("split",), max_pieces=64, on_point=seen.append)
     whole, *pieces, none = curve
     assert (whole.added_cost, none.plan, none.proven) == (0, None, True)

@@ -85,7 +85,9 @@ def test_a_view_whose_source_is_made_elsewhere_is_refused() -> None:
         conv("y", "c"),
     ]
     graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["y"]})
-    with pytest.raises(memplan.GraphError, match="is a view of 'b', and the region makes the bytes of that by rows"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="is a view of 'b', and the region makes the bytes of that by rows"
+    ):
         _core.split(graph, [([(0, 0, False), (2, 0, False), (3, 0, False)], 4)])
 
 
@@ -120,7 +122,7 @@ def split_unless_refused(graph: _core.Graph, region: list[tuple[int, int, bool]]
     """None if the region is one that cannot be split; all other errors are faults."""
     try:
         return _core.split(graph, [(region, pieces)])
-    except memplan.GraphError as error:
+    except memplan.errors.GraphError as error:
         if not re.search(REFUSED, str(error)):
             raise
         return None
@@ -154,11 +156,13 @@ def test_pieces_make_the_same_rows(part: int, request: pytest.FixtureRequest) ->
 
 def test_what_cannot_be_split_says_why() -> None:
     graph = chain()
-    with pytest.raises(memplan.GraphError, match="'t1:op' cannot be split: it has 1 loops, and none is number 1"):
+    with pytest.raises(
+        memplan.errors.GraphError, match="'t1:op' cannot be split: it has 1 loops, and none is number 1"
+    ):
         _core.split(graph, [([(0, 1, False)], 2)])
-    with pytest.raises(memplan.GraphError, match="makes what leaves the region"):
+    with pytest.raises(memplan.errors.GraphError, match="makes what leaves the region"):
         _core.split(graph, [([(0, 0, True)], 2)])
-    with pytest.raises(memplan.GraphError, match="op 't2:op' needs what a region makes, and makes what"):
+    with pytest.raises(memplan.errors.GraphError, match="op 't2:op' needs what a region makes, and makes what"):
         _core.split(graph, [([(0, 0, False), (2, 0, False)], 2)])
-    with pytest.raises(memplan.GraphError, match="op 't1:op' is in two regions"):
+    with pytest.raises(memplan.errors.GraphError, match="op 't1:op' is in two regions"):
         _core.split(graph, [([(0, 0, False)], 2), ([(0, 0, False)], 2)])

@@ -178,7 +178,7 @@ class Comparison(Written):
         count = len(self.orders)
         if count > 1:
             state = f" in {count} orders{state}"
-        return f"<memplan.Comparison: {printable(self.source)}, {len(self) // max(count, 1)} planners{state}>"
+        return f"<memplan.comparing.Comparison: {printable(self.source)}, {len(self) // max(count, 1)} planners{state}>"
 
 
 def compare(

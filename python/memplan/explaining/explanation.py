@@ -162,7 +162,9 @@ class Explanation:
         return explanation_report(self).sentences
 
     def __repr__(self) -> str:
-        return f"<memplan.Explanation: {(self.what or self.planner)!r}, peak {self.peak:,}, load {self.load:,}>"
+        return (
+            f"<memplan.explaining.Explanation: {(self.what or self.planner)!r}, peak {self.peak:,}, load {self.load:,}>"
+        )
 
     def __str__(self) -> str:
         from ..printing.tables import report_text

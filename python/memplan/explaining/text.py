@@ -177,7 +177,7 @@ def _one_change(kind: str, names: Sequence[str]) -> str:
         "zero_copy": "slices and concatenations without a copy, which zero_copy=False forbids",
         "disable_inplace_ops": f"{_few(names)} in place, which disable_inplace_ops forbids",
         "donate": f"donate=[{_few([repr(name) for name in names])}]",
-        "INPLACE_OPS": f"inplace_ops=memplan.INPLACE_OPS, which has {_few(names)}",
+        "INPLACE_OPS": f"inplace_ops=memplan.inplace_ops.INPLACE_OPS, which has {_few(names)}",
         "inplace_ops": f"{_few(names)} in place, if its kernel may write over what it reads",
         "recompute": f"{count} recomputed before the next use, from what is alive there anyway",
         "offload": f"{count} kept elsewhere while nothing uses {'it' if len(names) == 1 else 'them'}",

@@ -76,7 +76,7 @@ def pareto(
     if pools:
         return pareto_of_pool(source, chosen, planner, pools, pool, on_point, options)
     if pool is not None:
-        raise TypeError(f"pool needs pools: a list of memplan.Pool, of which one is named {pool!r}")
+        raise TypeError(f"pool needs pools: a list of memplan.plans.Pool, of which one is named {pool!r}")
     check_ways(**{name: options[name] for name in _OWN if name in options})
     sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")

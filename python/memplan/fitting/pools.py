@@ -82,7 +82,7 @@ def in_order(capacities: Sequence[Budget], whole: Callable[[], int]) -> list[int
 def _chosen(pools: Sequence[Pool], name: str | None) -> Pool:
     for pool in pools:
         if not isinstance(pool, Pool):
-            raise TypeError(f"pools must hold memplan.Pool, got {pool!r}")
+            raise TypeError(f"pools must hold memplan.plans.Pool, got {pool!r}")
     names = [pool.name for pool in pools]
     if name is not None and name not in names:
         raise ValueError(f"pool must be the name of one of the pools, got {name!r}; {offer(str(name), names, 'pools')}")

@@ -55,7 +55,7 @@ class Network:
 
     def __repr__(self) -> str:
         kind = "a graph" if self.source is None else self.source.form.name
-        return f"<memplan.Network: {len(self.graph.ops)} ops, {len(self.graph.tensors)} tensors, from {kind}>"
+        return f"<memplan.importers.Network: {len(self.graph.ops)} ops, {len(self.graph.tensors)} tensors, from {kind}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Network, (self.graph, None, self.notes, self.device)
@@ -141,7 +141,7 @@ _OWN = (_GRAPH, _PROBLEM, _TAPE, _DICT, _EXAMPLE, _ARRAYS, _JSON, _CSV)
 def accepted() -> str:
     """All that is a source, in words."""
     objects = [name for wing in frontend.wings() for name in wing.objects]
-    own = "a graph dict, memplan.Graph, memplan.Problem, memplan.Tape, (size, first, last) arrays"
+    own = "a graph dict, memplan.Graph, memplan.Problem, memplan.importers.Tape, (size, first, last) arrays"
     return _either([own, f"a path to {_suffixes()}", "'example:NAME'", *objects])
 
 

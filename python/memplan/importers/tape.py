@@ -156,7 +156,7 @@ class Tape:
         return f"{number}{thread}{call}"
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write the tape as versioned JSON; `memplan.read_tape` reads it."""
+        """Write the tape as versioned JSON; `memplan.importers.read_tape` reads it."""
         spec: dict[str, Any] = {"format": FORMAT, "version": VERSION, "device": self.device, "ticks": self.ticks}
         spec |= {column: getattr(self, column).tolist() for column in COLUMNS}
         if self.stacks:
@@ -165,9 +165,9 @@ class Tape:
 
     def __repr__(self) -> str:
         if not self.done:
-            return "<memplan.Tape: still recorded>"
+            return "<memplan.importers.Tape: still recorded>"
         outlive = int(self.outlives.sum())
-        return f"<memplan.Tape: {len(self)} allocations, {outlive} outlive the step, peak {self.peak} bytes>"
+        return f"<memplan.importers.Tape: {len(self)} allocations, {outlive} outlive the step, peak {self.peak} bytes>"
 
 
 def read_tape(path: str | os.PathLike[str]) -> Tape:

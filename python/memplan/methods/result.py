@@ -142,7 +142,7 @@ class MethodsPlan:
 
     def __repr__(self) -> str:
         state = gap_text(self.peak, self.lower_bound)
-        return f"<memplan.MethodsPlan: {', '.join(self.methods)}, peak {self.peak} bytes, {state}>"
+        return f"<memplan.methods.MethodsPlan: {', '.join(self.methods)}, peak {self.peak} bytes, {state}>"
 
     def _repr_html_(self) -> str:
         from ..printing.tables import html

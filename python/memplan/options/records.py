@@ -387,7 +387,7 @@ class Search(Record):
         """With pools: how often buffers are accessed, as counts by name; for problems also one count per buffer. By
         default 1 for problems. Tensors of graphs are written once, and read once by each op that reads them.""",
         excludes={RANGED: ""},
-        needs=("pools", "pools=[memplan.Pool(...), ...]"),
+        needs=("pools", "pools=[memplan.plans.Pool(...), ...]"),
     )
 
     price: Sequence[tuple[str, str, int]] = option(

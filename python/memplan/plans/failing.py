@@ -37,7 +37,8 @@ class InfeasibleError(ValueError):
     step : int
         The tightest step.
     problem : Problem or None
-        What could not be placed, for `memplan.obstruction`; of a graph, with one choice of what shares bytes.
+        The buffers that could not be placed, for `memplan.explaining.obstruction`; of a graph, with one choice of what
+        shares bytes.
     clique : Clique or None
         Bytes of buffers of which no two may overlap, where they add up to more than the load; its `check` takes the
         problem.

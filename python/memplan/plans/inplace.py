@@ -92,7 +92,7 @@ def _rules(dataflow: Dataflow, step: int, output: int, source: int) -> Iterator[
     if not relations:
         if reads_for_others(op.type) and not matches(op.type, INPLACE_OPS):
             yield "reads for others", f"{op.type} reads each element of {name} for many of its own"
-        has = "; memplan.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
+        has = "; memplan.inplace_ops.INPLACE_OPS has it" if matches(op.type, INPLACE_OPS) else ""
         yield "not listed", f"{op.type or 'the op'} is not said to write over {name}{has}"
     asked = dataflow.storage
     if asked is not None and not (asked.inplace and not matches(op.type, asked.disable_inplace_ops)):

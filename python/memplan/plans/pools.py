@@ -254,7 +254,7 @@ class PlannedPools(Mapping[str, PlannedPool]):
 
     def __repr__(self) -> str:
         pools = ", ".join(f"{pool.name} {pool.peak} bytes" for pool in self._pools)
-        return f"<memplan.PlannedPools: {pools}; cost {self.cost}, at least {self.cost_bound}>"
+        return f"<memplan.plans.PlannedPools: {pools}; cost {self.cost}, at least {self.cost_bound}>"
 
     def _repr_html_(self) -> str:
         from ..printing.tables import html

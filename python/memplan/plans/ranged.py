@@ -100,7 +100,7 @@ class Ranged(Mapping[tuple[int, ...], AtSize]):
 
     def __repr__(self) -> str:
         ranges = ", ".join(f"{name} {least} to {most}" for name, (least, most) in self.dims.items())
-        return f"<memplan.Ranged: {ranges}; {len(self)} sizes>"
+        return f"<memplan.plans.Ranged: {ranges}; {len(self)} sizes>"
 
     def __str__(self) -> str:
         from ..printing.tables import text

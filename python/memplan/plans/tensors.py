@@ -119,7 +119,7 @@ class Tensors(Mapping[str, Slot]):
         return text(tensors_table(self, _LISTED))
 
     def __repr__(self) -> str:
-        return f"<memplan.Tensors: {len(self)} tensors>"
+        return f"<memplan.plans.Tensors: {len(self)} tensors>"
 
     def _repr_html_(self) -> str:
         from ..printing.tables import html

@@ -87,7 +87,7 @@ class OrderBound:
         )
 
     def __repr__(self) -> str:
-        return f"<memplan.OrderBound: every order needs {self.bytes} bytes, {len(self.needs)} needs>"
+        return f"<memplan.proofs.OrderBound: every order needs {self.bytes} bytes, {len(self.needs)} needs>"
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON; `held` are [tensor, begin, user, bytes], `passed` [op, before, bytes]."""

@@ -60,7 +60,7 @@ class Refutation:
         return len(self.nodes)
 
     def __repr__(self) -> str:
-        return f"<memplan.Refutation: no plan within {self.capacity} bytes, {len(self)} nodes>"
+        return f"<memplan.proofs.Refutation: no plan within {self.capacity} bytes, {len(self)} nodes>"
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write it as versioned JSON; a node is [parent, lower, upper, difference, clique]."""

@@ -115,10 +115,10 @@ def unfixed(plan: PlanRecord) -> _core.Graph | _core.Problem:
 def pools_of(pools: Any, accesses: Any) -> Pools:
     """What was given as pools, checked; see `memplan.plan`."""
     if isinstance(pools, (str, Pool)) or not isinstance(pools, Collection) or not pools:
-        raise TypeError(f"pools must be a list of memplan.Pool, got {pools!r}")
+        raise TypeError(f"pools must be a list of memplan.plans.Pool, got {pools!r}")
     for pool in pools:
         if not isinstance(pool, Pool):
-            raise TypeError(f"pools must hold memplan.Pool, got {pool!r}")
+            raise TypeError(f"pools must hold memplan.plans.Pool, got {pool!r}")
     names = [pool.name for pool in pools]
     for name in names:
         if names.count(name) > 1:

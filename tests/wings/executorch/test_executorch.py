@@ -109,7 +109,7 @@ def test_memories_of_devices_are_numbered_as_in_the_program() -> None:
     ],
 )
 def test_specs_that_cannot_be_placed_are_refused(specs: list[Any], message: str) -> None:
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         placed(specs)
 
 
@@ -123,14 +123,14 @@ def test_specs_that_cannot_be_placed_are_refused(specs: list[Any], message: str)
 )
 def test_a_spec_outside_of_what_it_lies_in_is_refused(offset: int, message: str) -> None:
     base = spec(64, 0, 1)
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         placed([base, spec(32, 0, 1, None, base, offset)])
 
 
 def test_specs_that_lie_in_one_another_are_refused() -> None:
     a, b = spec(16, 0, 1), spec(16, 0, 1)
     a.storage_base, b.storage_base = b, a
-    with pytest.raises(memplan.SourceError, match="storage_base goes in a circle"):
+    with pytest.raises(memplan.errors.SourceError, match="storage_base goes in a circle"):
         placed([a, b])
 
 
@@ -175,14 +175,14 @@ def test_bad_options_are_refused_before_anything_is_planned() -> None:
 
 def test_without_executorch_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memplan.executorch.versions.find_spec", lambda name: None)
-    with pytest.raises(memplan.MissingDependencyError, match=r"pip install 'memplan\[executorch\]'"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=r"pip install 'memplan\[executorch\]'"):
         memplan.executorch.memory_planning_pass()
 
 
 def test_a_version_that_lacks_a_name_is_refused_with_those_tested(monkeypatch: pytest.MonkeyPatch) -> None:
     from memplan.executorch import versions
 
-    tested = pytest.raises(memplan.UnsupportedError, match=r"names of executorch 1\.5; this is executorch \d")
+    tested = pytest.raises(memplan.errors.UnsupportedError, match=r"names of executorch 1\.5; this is executorch \d")
     with tested, versions.names_of_executorch():
         from executorch.exir.memory_planning import no_such_name  # noqa: F401
     with pytest.raises(ImportError, match="no_such_module"), versions.names_of_executorch():

@@ -427,12 +427,14 @@ def broken() -> Any:
     """A planner that fails where there is much to place."""
     from memplan.planning import registry
 
-    def run(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
+    def run(problem: memplan.Problem, options: memplan.planning.Options) -> memplan.planning.Placement:
         if len(problem) > 3:
             raise RuntimeError("no luck")
-        return memplan.Placement([*itertools.accumulate(problem.size.tolist(), initial=0)][:-1])
+        return memplan.planning.Placement([*itertools.accumulate(problem.size.tolist(), initial=0)][:-1])
 
-    memplan.register(memplan.PlannerInfo("broken", "fails", False, ("alignment",), "O(1)", "this test", run=run))
+    memplan.register(
+        memplan.planning.PlannerInfo("broken", "fails", False, ("alignment",), "O(1)", "this test", run=run)
+    )
     yield "broken"
     del registry._registered["broken"]
 
@@ -449,7 +451,7 @@ def test_greedy_may_plan_around_bodies_that_memplan_has_planned(broken: str) -> 
 
 def test_a_planner_that_fails_is_named_or_greedy_plans_instead(broken: str) -> None:
     model, inputs = widths()
-    with pytest.raises(memplan.PlannerError, match=r"method 1, memory 1: .*broken.*no luck"):
+    with pytest.raises(memplan.errors.PlannerError, match=r"method 1, memory 1: .*broken.*no luck"):
         program_of(model, memory_planning_pass(broken))
     memory = memory_planning_pass(broken, fallback=True)
     edge = to_edge(model, compile_config=EdgeCompileConfig(_check_ir_validity=False))

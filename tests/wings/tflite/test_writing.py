@@ -178,7 +178,7 @@ def test_what_a_newer_schema_has_is_not_dropped(tmp_path: Path) -> None:
     struct.pack_into("<i", grown, root, root - len(data))
     given = tmp_path / "m.tflite"
     given.write_bytes(grown)
-    with pytest.raises(memplan.SourceError, match="has fields of a newer schema, which would be lost"):
+    with pytest.raises(memplan.errors.SourceError, match="has fields of a newer schema, which would be lost"):
         memplan.plan(given, **OPTIONS).to_tflite(tmp_path / "n.tflite", given)
 
 

@@ -52,7 +52,7 @@ def trainer(model: nn.Module, run: Callable[..., Any]) -> Callable[[], Any]:
     return step
 
 
-def by_kind(found: memplan.Explanation) -> dict[str, int]:
+def by_kind(found: memplan.explaining.Explanation) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for alive in found.alive:
         sizes[alive.why] = sizes.get(alive.why, 0) + alive.bytes

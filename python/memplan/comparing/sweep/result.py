@@ -95,4 +95,4 @@ class Sweep(Written):
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""
-        return f"<memplan.Sweep: {len(self)} sources, {len(self.planners)} planners{state}>"
+        return f"<memplan.comparing.Sweep: {len(self)} sources, {len(self.planners)} planners{state}>"

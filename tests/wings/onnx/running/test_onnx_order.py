@@ -162,7 +162,7 @@ def test_a_plan_without_its_model_is_given_it_again(tmp_path):
         memplan.plan(source).to_onnx(tmp_path / "no.onnx", dims={"n": 1})
     with pytest.raises(TypeError, match="to_onnx writes what came from ONNX, the plan is of a source of kind graph"):
         plan.to_onnx(tmp_path / "no.onnx", source=plan.graph)
-    with pytest.raises(memplan.SourceError, match="changed since"):
+    with pytest.raises(memplan.errors.SourceError, match="changed since"):
         plan.to_onnx(tmp_path / "no.onnx", source=wide_first(width=32))
     assert [file.name for file in tmp_path.iterdir()] == ["best.onnx"]
 
@@ -177,11 +177,13 @@ def test_a_plan_from_a_file_has_its_order(tmp_path):
     assert outputs(onnx.load(tmp_path / "best.onnx")) == outputs(plan.program)
     text = (tmp_path / "plan.json").read_text()
     (tmp_path / "other.json").write_text(text.replace('"up0"', '"up9"'))
-    with pytest.raises(memplan.SourceError, match="the plan has the op 'up9', the network has none of this name"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="the plan has the op 'up9', the network has none of this name"
+    ):
         memplan.read_plan(tmp_path / "other.json").run(feeds, source=source)
     more = wide_first()
     more.graph.node.append(node("Neg", ["x"], ["z"], name="more"))
-    with pytest.raises(memplan.SourceError, match="the plan has 9 ops, the network 10"):
+    with pytest.raises(memplan.errors.SourceError, match="the plan has 9 ops, the network 10"):
         read.run(feeds, source=more)
 
 

@@ -191,7 +191,7 @@ def test_a_plan_with_pieces_is_written(tmp_path):
     x = np.random.default_rng(0).standard_normal((1, 3, 512, 8)).astype(np.float32)
     np.testing.assert_allclose(run(found, x), run(source, x), rtol=1e-5, atol=1e-5)
     assert len(found.graph.node) > len(source.graph.node)
-    with pytest.raises(memplan.SourceError, match="the network is not the one that was planned"):
+    with pytest.raises(memplan.errors.SourceError, match="the network is not the one that was planned"):
         plan.to_onnx(tmp_path / "other.onnx", source=network(np.random.default_rng(4)))
     plan.to_json(tmp_path / "plan.json")
     memplan.read_plan(tmp_path / "plan.json").to_onnx(tmp_path / "again.onnx", source=source)

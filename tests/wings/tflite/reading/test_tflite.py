@@ -71,12 +71,14 @@ def test_inplace_ops_are_added() -> None:
 def test_what_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "m.tflite"
     path.write_bytes(b"no model at all")
-    with pytest.raises(memplan.SourceError, match="expected a TFLite model with the mark TFL3 at byte 4, got b'odel'"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="expected a TFLite model with the mark TFL3 at byte 4, got b'odel'"
+    ):
         memplan.plan(path)
     data = PERCEPTRON.read_bytes()
     for end in (8, 64, 200, 400):
         path.write_bytes(data[:end])
-        with pytest.raises(memplan.SourceError, match=r"the file is damaged|expected a subgraph"):
+        with pytest.raises(memplan.errors.SourceError, match=r"the file is damaged|expected a subgraph"):
             memplan.plan(path)
 
 
@@ -91,7 +93,7 @@ def test_tensors_that_cannot_be(tmp_path: Path) -> None:
         changed = bytearray(data)
         struct.pack_into(form, changed, place, value)
         path.write_bytes(changed)
-        with pytest.raises(memplan.SourceError, match=message):
+        with pytest.raises(memplan.errors.SourceError, match=message):
             memplan.plan(path)
 
     refused(shape.Vector(shape.Offset(4)) + 4, -1, "<i", r"tensor 'x' has the shape \[1, -1\], whose size is not known")
@@ -145,7 +147,7 @@ def test_plans_that_do_not_fit_the_model(tmp_path: Path) -> None:
     offsets = odd.offsets + 2 * (np.arange(len(odd)) == odd.buffer_of("sum"))
     with pytest.raises(ValueError, match="tensor 'sum' of float32 at offset 2402 is not aligned to 4; plan with align"):
         replace(odd, offsets=offsets).to_tflite(target, MODELS / "elementwise.tflite")
-    with pytest.raises(memplan.InvalidPlanError, match=r"'ADD_3' .* reads tensor 'abs' at offset 0, but"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"'ADD_3' .* reads tensor 'abs' at offset 0, but"):
         replace(odd, offsets=odd.offsets * 0).to_tflite(target, MODELS / "elementwise.tflite")
     plan = memplan.plan(PERCEPTRON, inplace_ops=["FULLY_CONNECTED"], **OPTIONS)
     plan.to_tflite(target, PERCEPTRON, inplace_ops=["FULLY_CONNECTED"])
@@ -164,7 +166,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     import sys
 
     monkeypatch.setitem(sys.modules, "tflite", None)
-    with pytest.raises(memplan.MissingDependencyError, match=r"pip install memplan\[tflite\]"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=r"pip install memplan\[tflite\]"):
         memplan.plan(PERCEPTRON)
 
 

@@ -82,7 +82,7 @@ def test_what_lies_one_pixel_too_far_is_found(path: Path, plan: memplan.Plan, wa
             try:
                 planned(path, moved)
                 taken = True
-            except memplan.ProblemError:
+            except memplan.errors.ProblemError:
                 taken, refused = False, refused + 1
             assert (results(model(offsets=moved), RUNS) == wanted) == taken, (name, offset)
     assert refused >= 6

@@ -48,15 +48,17 @@ def test_the_first_subgraph_is_planned_or_that_of_a_signature(tmp_path: Path) ->
 
 def test_a_signature_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = coder(tmp_path)
-    with pytest.raises(memplan.SourceError, match="there is no signature 'decoder'; did you mean 'decode'"):
+    with pytest.raises(memplan.errors.SourceError, match="there is no signature 'decoder'; did you mean 'decode'"):
         memplan.plan(path, signature="decoder")
-    with pytest.raises(memplan.SourceError, match="no signature 'zz'; the signatures are 'lost', 'b', 'main'"):
+    with pytest.raises(memplan.errors.SourceError, match="no signature 'zz'; the signatures are 'lost', 'b', 'main'"):
         memplan.plan(path, signature="zz")
     with pytest.raises(TypeError, match="signature must be a name, got 1"):
         memplan.plan(path, signature=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="option signature does not apply to a source of kind dict"):
         memplan.plan({"tensors": [], "ops": [], "outputs": []}, signature="a")
-    with pytest.raises(memplan.SourceError, match=r"tensor 'x' has the shape \[1, -1\], whose size is not known"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"tensor 'x' has the shape \[1, -1\], whose size is not known"
+    ):
         memplan.plan(path, signature="lost")
     assert run("plan", path, "--signature", "decode", "--place", "input,intermediate,output") == 0
     assert "80 bytes" in capsys.readouterr().out
@@ -79,13 +81,15 @@ def test_a_subgraph_that_cannot_be_is_named(tmp_path: Path) -> None:
         net.once(position)
         return net
 
-    with pytest.raises(memplan.SourceError, match="names subgraph 7 of 1"):
+    with pytest.raises(memplan.errors.SourceError, match="names subgraph 7 of 1"):
         memplan.plan(written(tmp_path, caller(7)))
-    with pytest.raises(memplan.SourceError, match=r"subgraph 1 runs itself, by the subgraphs \[0, 1, 2\]"):
+    with pytest.raises(memplan.errors.SourceError, match=r"subgraph 1 runs itself, by the subgraphs \[0, 1, 2\]"):
         memplan.plan(written(tmp_path, caller(1), caller(2, "a"), caller(1, "b")))
     unknown = Net("init")
     unknown.op("RELU", [unknown.input("x", 1, -1)], "y", 1, -1)
-    with pytest.raises(memplan.SourceError, match="in subgraph 1, which CALL_ONCE_0 runs: tensor 'x' has the shape"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="in subgraph 1, which CALL_ONCE_0 runs: tensor 'x' has the shape"
+    ):
         memplan.plan(written(tmp_path, caller(1), unknown))
 
 

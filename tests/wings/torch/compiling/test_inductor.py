@@ -375,7 +375,7 @@ def test_what_is_left_to_torch_is_said_once(
 
 
 def refuse(*_: Any) -> Any:
-    raise memplan.UnsupportedError("it is unlike others")
+    raise memplan.errors.UnsupportedError("it is unlike others")
 
 
 def test_a_wrapper_in_cpp(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +401,7 @@ def test_streams_and_pools_of_cuda(name: str) -> None:
     codegen.lines = [object.__new__(type(name, (wrapper.WrapperLine,), {}))]
     with (
         V.set_graph_handler(SimpleNamespace(device_types={"cuda"})),
-        pytest.raises(memplan.UnsupportedError, match=private_compiler.CONTEXTS[name]),
+        pytest.raises(memplan.errors.UnsupportedError, match=private_compiler.CONTEXTS[name]),
     ):
         rewriting._check(codegen)
 
@@ -411,7 +411,7 @@ def test_graphs_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     codegen.lines = []
     with V.set_graph_handler(SimpleNamespace(device_types={"cuda"})):
         rewriting._check(codegen)
-        with torch._inductor.config.patch({"triton.cudagraphs": True}), pytest.raises(memplan.UnsupportedError):
+        with torch._inductor.config.patch({"triton.cudagraphs": True}), pytest.raises(memplan.errors.UnsupportedError):
             rewriting._check(codegen)
 
 
@@ -463,11 +463,11 @@ def test_options(options: dict[str, Any], message: str) -> None:
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.9.1")
-    with pytest.raises(memplan.UnsupportedError, match=r"in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
         backend(None, [])
 
 
 def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(memplan.MissingDependencyError, match=r"memplan\[torch\]"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=r"memplan\[torch\]"):
         backend(None, [])

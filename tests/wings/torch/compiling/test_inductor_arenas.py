@@ -100,14 +100,14 @@ def test_alignment_of_a_device(device: str, alignment: int) -> None:
 def test_planners_of_ones_own_are_told_apart_by_their_source(monkeypatch: pytest.MonkeyPatch) -> None:
     from memplan.planning import registry
 
-    def low(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
-        return memplan.Placement([0])
+    def low(problem: memplan.Problem, options: memplan.planning.Options) -> memplan.planning.Placement:
+        return memplan.planning.Placement([0])
 
-    def high(problem: memplan.Problem, options: memplan.Options) -> memplan.Placement:
-        return memplan.Placement([64])
+    def high(problem: memplan.Problem, options: memplan.planning.Options) -> memplan.planning.Placement:
+        return memplan.planning.Placement([64])
 
     def key_with(run: Any) -> str:
-        memplan.register(memplan.PlannerInfo("mine", "mine", False, (), "", "", run=run))
+        memplan.register(memplan.planning.PlannerInfo("mine", "mine", False, (), "", "", run=run))
         return Settings(planner="mine").key
 
     monkeypatch.setattr(registry, "_registered", {})

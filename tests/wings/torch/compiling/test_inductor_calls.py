@@ -113,7 +113,7 @@ def test_a_kernel_that_keeps_memory_is_refused(keeps: str) -> None:
         kept.append(torch.full((SIZE,), 1.0))
         return kept[0][:] if keeps == "the result" else torch.full((4,), 1.0)
 
-    with pytest.raises(memplan.UnsupportedError, match=r"keeper keeps memory past its call.*'serve': False"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"keeper keeps memory past its call.*'serve': False"):
         run(whole, 1, keeper)
     assert torch.ones(SIZE).data_ptr() != kept[0].data_ptr()
 

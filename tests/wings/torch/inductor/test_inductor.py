@@ -316,7 +316,7 @@ def test_another_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch._inductor.codegen.memory_planning", None)
     monkeypatch.delitem(sys.modules, "memplan.torch.inductor.compiled", raising=False)
     monkeypatch.setattr(torch, "__version__", "2.9.1")
-    with pytest.raises(memplan.UnsupportedError, match=r"as it is in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"as it is in torch 2\.13, 2\.14; this is torch 2\.9\.1"):
         capture_inductor(nn.ReLU(), (torch.ones(2),))
 
 
@@ -324,7 +324,9 @@ def test_no_compiler() -> None:
     changed = torch._inductor.config.patch({"cpp.cxx": (None, "no-such-compiler")})
     with (
         changed,
-        pytest.raises(memplan.MissingDependencyError, match=r"C\+\+ compiler.*: no-such-compiler; install g\+\+"),
+        pytest.raises(
+            memplan.errors.MissingDependencyError, match=r"C\+\+ compiler.*: no-such-compiler; install g\+\+"
+        ),
     ):
         capture_inductor(nn.ReLU(), (torch.ones(2),))
 
@@ -332,7 +334,7 @@ def test_no_compiler() -> None:
 def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "memplan.torch.inductor.compiled", raising=False)
-    with pytest.raises(memplan.MissingDependencyError, match=r"memplan\[torch\]"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match=r"memplan\[torch\]"):
         capture_inductor(len)
 
 
@@ -351,7 +353,7 @@ def fails(x: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_what_cannot_be_compiled(target: Any, args: Any, train: bool, message: str) -> None:
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         capture_inductor(target, args, train=train)
 
 
@@ -359,7 +361,7 @@ def test_control_flow_is_refused() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda y: (y @ y).sin(), lambda y: (y @ y).cos(), (x,))
 
-    with pytest.raises(memplan.UnsupportedError, match="nests wrappers"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="nests wrappers"):
         capture_inductor(function, (torch.ones(4, 4),))
 
 

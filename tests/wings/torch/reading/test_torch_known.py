@@ -155,7 +155,7 @@ def test_writes_that_are_not_seen_raise() -> None:
         return x + places
 
     for function in (by_numpy, shared):
-        with pytest.raises(memplan.SourceError, match="numpy"):
+        with pytest.raises(memplan.errors.SourceError, match="numpy"):
             memplan.plan(Module(function), args=(X,))
 
 
@@ -240,5 +240,5 @@ def floating(_: Any, x: Tensor) -> Tensor:
     ],
 )
 def test_what_depends_on_more_is_not_known(function: Any) -> None:
-    with pytest.raises(memplan.SourceError):
+    with pytest.raises(memplan.errors.SourceError):
         memplan.plan(Module(function), args=(X,))

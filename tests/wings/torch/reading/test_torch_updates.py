@@ -119,7 +119,7 @@ def test_a_state_that_is_there_is_the_source() -> None:
     module = two_layers()
     optimizer = optim.SGD(module.parameters(), lr=0.1, momentum=0.9, dampening=0.5)
     message = "optimizer SGD: its state 'momentum_buffer' begins with what the first step computes; make one step"
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         traced(optimizer, module)
     module(X).sum().backward()
     optimizer.step()
@@ -205,7 +205,7 @@ def reads(p: Tensor, state: dict[str, Any]) -> None:
     ],
 )
 def test_what_cannot_be_traced_is_named(optimizer: Any, message: str) -> None:
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         traced(optimizer)
 
 
@@ -214,7 +214,7 @@ def test_a_state_that_is_replaced_is_refused() -> None:
     optimizer = Own(module.parameters(), replaces)
     optimizer.state.update({p: {"mean": torch.zeros_like(p)} for p in module.parameters()})
     message = "optimizer Own: its step puts another tensor in place of the state 'mean', and has to write to a tensor"
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         traced(optimizer, module)
 
 
@@ -232,12 +232,12 @@ def test_options_that_do_not_go_together() -> None:
         memplan.capture(module, args=(X,), train=True, optimizer=3)
     with pytest.raises(TypeError, match="got what makes a list"):
         memplan.capture(module, args=(X,), train=True, optimizer=list)
-    with pytest.raises(memplan.SourceError, match="optimizer: the network has no parameters"):
+    with pytest.raises(memplan.errors.SourceError, match="optimizer: the network has no parameters"):
         memplan.capture(nn.ReLU(), args=(X.requires_grad_(),), train=True, optimizer=optim.SGD)
     X.requires_grad_(False)
     hooked = optim.SGD(module.parameters())
     hooked.register_step_pre_hook(lambda *args: None)
-    with pytest.raises(memplan.SourceError, match="optimizer SGD: it has hooks of its step"):
+    with pytest.raises(memplan.errors.SourceError, match="optimizer SGD: it has hooks of its step"):
         memplan.capture(module, args=(X,), train=True, optimizer=hooked)
 
 
@@ -258,7 +258,9 @@ def test_late_numbers_that_are_lost_between_python_and_operators_are_refused() -
     number, x = LateNumber(lambda: 2.0), torch.ones(2)
     with Creations() as seen:
         x.mul(number)
-        with pytest.raises(memplan.SourceError, match=r"only known when it runs is lost on the way to aten.mul.Tensor"):
+        with pytest.raises(
+            memplan.errors.SourceError, match=r"only known when it runs is lost on the way to aten.mul.Tensor"
+        ):
             x.mul(float("nan"))
     assert seen.others == [torch.ops.aten.mul.Tensor]
 
@@ -271,6 +273,6 @@ def test_late_numbers_with_a_value_are_compared_and_guarded() -> None:
     assert bool(rate)
     assert int(rate) == 7
     assert [outcome for *_, outcome in guards] == [True, True, True, True]
-    with pytest.raises(memplan.SourceError, match="branches on a number"):
+    with pytest.raises(memplan.errors.SourceError, match="branches on a number"):
         assert rate > LateNumber(lambda: 1.0)
     assert hash(rate) == id(rate)

@@ -13,7 +13,8 @@ from torch._inductor import lowering  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from memplan import UnsupportedError, _core  # noqa: E402
+from memplan import _core  # noqa: E402
+from memplan.errors import UnsupportedError  # noqa: E402
 from memplan.torch.running.pieces.graph import in_pieces  # noqa: E402
 from memplan.torch.running.pieces.network import traced  # noqa: E402
 

@@ -280,7 +280,7 @@ def test_a_kernel_that_keeps_what_it_was_offered_is_refused() -> None:
     with served.installed():
         call()  # its first call says that it needs scratch
         kept.append(None)
-        with pytest.raises(memplan.UnsupportedError, match="keeps memory past its call, so it cannot"):
+        with pytest.raises(memplan.errors.UnsupportedError, match="keeps memory past its call, so it cannot"):
             call()
         call()
     assert not memory.arena.numel() > kept[2].data_ptr() - memory.arena.data_ptr() >= 0

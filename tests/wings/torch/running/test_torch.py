@@ -82,7 +82,7 @@ def test_weights_may_be_given() -> None:
     assert torch.equal(plan.run(x, weights=other.state_dict()).outputs, other(x))
     transposed = {name: t.t().contiguous().t() if t.dim() == 2 else t for name, t in module.state_dict().items()}
     assert torch.allclose(plan.run(x, weights=transposed).outputs, module(x))
-    with pytest.raises(memplan.SourceError, match=r"weight '0.weight' has no data: it is a meta tensor"):
+    with pytest.raises(memplan.errors.SourceError, match=r"weight '0.weight' has no data: it is a meta tensor"):
         plan.run(x)
 
 
@@ -234,14 +234,16 @@ def test_inputs_in_nests_and_with_names() -> None:
     run = plan.run(*args, kwargs=kwargs, check=True)
     assert same(run.outputs, Nest()(*args, **kwargs))
     assert run.outputs["none"] is None
-    with pytest.raises(memplan.SourceError, match=r"argument 'scale' was 2.0 when it was planned, got 3.0"):
+    with pytest.raises(memplan.errors.SourceError, match=r"argument 'scale' was 2.0 when it was planned, got 3.0"):
         plan.run(*args, kwargs=kwargs | {"scale": 3.0})
 
 
 def test_inputs_that_lie_otherwise_than_planned() -> None:
     module, x = two_layers(), torch.randn(8, 3)
     plan = planned(module, torch.randn(3, 8))
-    with pytest.raises(memplan.SourceError, match=r"input 'input': .* got strides \(1, 3\); give x\.contiguous\(\)"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"input 'input': .* got strides \(1, 3\); give x\.contiguous\(\)"
+    ):
         plan.run(x.t())
     part = torch.randn(9, 8)[3:6]
     assert torch.equal(plan.run(part).outputs, module(part))
@@ -257,7 +259,9 @@ def test_inputs_that_share_bytes() -> None:
     again = torch.randn(6, 4)
     assert torch.equal(plan.run(again[:4], again[2:]).outputs, again[:4] * 2 + again[2:])
     for given in ((again[:4].clone(), again[2:].clone()), (torch.randn(4, 4), torch.randn(4, 4))):
-        with pytest.raises(memplan.SourceError, match="input 'x' and input 'y' share bytes in the plan, and do not"):
+        with pytest.raises(
+            memplan.errors.SourceError, match="input 'x' and input 'y' share bytes in the plan, and do not"
+        ):
             plan.run(*given)
 
 
@@ -280,7 +284,7 @@ def test_inputs_that_share_bytes() -> None:
 def test_what_does_not_fit(call: dict[str, Any], message: str) -> None:
     x = torch.ones(3, 8)
     plan = planned(two_layers(), x)
-    with pytest.raises(memplan.SourceError, match=message.replace("input '0'", "input 'input'")):
+    with pytest.raises(memplan.errors.SourceError, match=message.replace("input '0'", "input 'input'")):
         plan.run(**{"args": (x,)} | call)
 
 
@@ -292,14 +296,14 @@ def test_offsets_at_which_elements_may_not_begin() -> None:
     x = torch.randn(5)
     plan = memplan.plan(Net(compute), args=(x,))
     assert any(offset % 4 for offset in plan.offsets.tolist())
-    with pytest.raises(memplan.InvalidPlanError, match=r"its elements have 4 bytes; plan with alignment=64"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"its elements have 4 bytes; plan with alignment=64"):
         plan.run(x)
 
 
 def test_a_plan_that_lies_outside_of_its_arena() -> None:
     x = torch.randn(3, 8)
     plan = planned(two_layers(), x)
-    with pytest.raises(memplan.InvalidPlanError, match="of an arena of 10"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match="of an arena of 10"):
         replace(plan, peak=10).run(x)
 
 
@@ -307,7 +311,7 @@ def test_another_network_is_refused() -> None:
     module, x = two_layers(), torch.randn(3, 8)
     plan = planned(module, x)
     module[1] = nn.Tanh()
-    with pytest.raises(memplan.SourceError, match=r"the tensor '1\.gelu' where the network has '1\.tanh'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"the tensor '1\.gelu' where the network has '1\.tanh'"):
         plan.run(x)
 
 
@@ -319,7 +323,9 @@ def test_a_plan_from_a_file_runs_with_its_network(tmp_path: Path) -> None:
     for _ in range(2):
         run = plan.run(x, source=module, train=True, check=True)
         assert torch.equal(run.loss, loss)
-    with pytest.raises(memplan.SourceError, match="the plan has the op 'sum', the network has none of this name"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="the plan has the op 'sum', the network has none of this name"
+    ):
         plan.run(x, source=module)
     with pytest.raises(TypeError, match="holds no network"):
         plan.run(x)
@@ -396,16 +402,18 @@ def test_weights_of_parts_that_are_exchanged_or_tied() -> None:
         module[0] = nn.Linear(4, 4)
         module[2].weight = module[0].weight
     module[0].weight = nn.Parameter(torch.randn(4, 4))  # no longer tied
-    with pytest.raises(memplan.SourceError, match=r"weight '0.weight' and weight '2.weight' share bytes in the plan"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"weight '0.weight' and weight '2.weight' share bytes in the plan"
+    ):
         plan.run(x)
 
 
 def test_a_weight_that_is_gone() -> None:
     module, x = nn.Linear(4, 4), torch.randn(2, 4)
     plan = planned(module, x)
-    with pytest.raises(memplan.SourceError, match=r"weights\['gone'\]: the network has no weight of this name"):
+    with pytest.raises(memplan.errors.SourceError, match=r"weights\['gone'\]: the network has no weight of this name"):
         plan.run(x, weights={"gone": x})
-    with pytest.raises(memplan.SourceError, match=r"input 'x' is a tensor, float32\[2\], and was none when"):
+    with pytest.raises(memplan.errors.SourceError, match=r"input 'x' is a tensor, float32\[2\], and was none when"):
         planned(Net(lambda net, x: net.fc.weight * x), 2.0).run(torch.ones(2))
 
 
@@ -425,7 +433,7 @@ def test_a_kernel_that_returns_more_than_its_fake_kernel_says() -> None:
         assert torch.equal(plan.run(value, check=True).outputs, net(value))
     net = Net(lambda net, x: torch.ops.memplan_tests.says_less(x, 4).sum() + x)
     message = r"its kernel returned a tensor of shape \[8\], and its fake kernel said \[4\]: it cannot be planned"
-    with pytest.raises(memplan.UnsupportedError, match=message):
+    with pytest.raises(memplan.errors.UnsupportedError, match=message):
         planned(net, x).run(x)
 
 
@@ -465,7 +473,7 @@ def test_a_tensor_beyond_its_storage_is_refused() -> None:
         record = recording.storages[recording.calls[-1].outputs[0].storage]
         record.views[0] = replace(record.views[0], end=record.views[0].end + 4)
 
-    with pytest.raises(memplan.InvalidPlanError, match=r"float32\[3, 4\] lies in its bytes 0 to 52, of 48"):
+    with pytest.raises(memplan.errors.InvalidPlanError, match=r"float32\[3, 4\] lies in its bytes 0 to 52, of 48"):
         bound(longer)
 
 
@@ -483,9 +491,9 @@ def test_what_is_on_another_device_has_memory_of_its_own() -> None:
 
 def test_tensors_that_are_not_there_or_elsewhere() -> None:
     view = program_of(planned(two_layers(), torch.randn(3, 8))).recording.sources[0].view  # type: ignore[attr-defined]
-    with pytest.raises(memplan.SourceError, match=r"weight 'w' is not known: the plan has float32\[16, 8\]"):
+    with pytest.raises(memplan.errors.SourceError, match=r"weight 'w' is not known: the plan has float32\[16, 8\]"):
         require_fits("weight 'w'", None, view, torch.device("cpu"))
-    with pytest.raises(memplan.SourceError, match=r"weight 'w': the plan has it on cuda:0, got one on cpu"):
+    with pytest.raises(memplan.errors.SourceError, match=r"weight 'w': the plan has it on cuda:0, got one on cpu"):
         require_fits("weight 'w'", torch.ones(16, 8), view, torch.device("cuda:0"))
 
 

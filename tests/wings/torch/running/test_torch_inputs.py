@@ -38,7 +38,7 @@ def writes(_: Any, a: Tensor, b: Tensor) -> Tensor:
 
 
 def refused(plan: memplan.Plan, message: str, *args: Any, **options: Any) -> None:
-    with pytest.raises(memplan.SourceError, match=message):
+    with pytest.raises(memplan.errors.SourceError, match=message):
         plan.run(*args, **options)
 
 
@@ -78,7 +78,9 @@ def test_keywords_and_nests_are_held_against_each_other() -> None:
     x = torch.ones(4)
     plan = memplan.plan(Fn(nested), args=({"a": [torch.ones(4)], "b": torch.ones(4)},), kwargs={"third": x})
     assert plan.run({"a": [torch.ones(4)], "b": torch.ones(4)}, kwargs={"third": x}).outputs.tolist() == [2.0] * 4
-    with pytest.raises(memplan.SourceError, match=r"'args\.0\.a\.0' and input 'third' share no bytes in the plan"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"'args\.0\.a\.0' and input 'third' share no bytes in the plan"
+    ):
         plan.run({"a": [x], "b": torch.ones(4)}, kwargs={"third": x})
 
 
@@ -157,7 +159,7 @@ def test_what_lies_around_an_input(place: tuple[str, ...]) -> None:
         plan = plan_of(reads, base[2:6], place=place)
         other = torch.rand(8)
         assert torch.equal(plan.run(other[2:6], check=True).outputs, reads(None, other[2:6]))
-        with pytest.raises(memplan.SourceError, match=r"input 'args\.0'"):
+        with pytest.raises(memplan.errors.SourceError, match=r"input 'args\.0'"):
             plan.run(torch.rand(4))
     absolute = plan_of(lambda _, x: x.as_strided((2,), (1,), 0) + 0, base[0:4], place=place)
     refused(absolute, "input 'args.0' begins at element 3 of its storage", torch.rand(8)[3:7])

@@ -152,7 +152,7 @@ def test_a_plan_from_a_file_is_split_again(tmp_path: Path) -> None:
     assert torch.equal(again.run(x, source=net, check=True).outputs, plan.run(x).outputs)
     other = pictures()
     other[7] = nn.Conv2d(16, 3, 3, padding=1)
-    with pytest.raises(memplan.SourceError, match=r"'7\.convolution' in pieces, along a loop that it has not"):
+    with pytest.raises(memplan.errors.SourceError, match=r"'7\.convolution' in pieces, along a loop that it has not"):
         memplan.read_plan(tmp_path / "plan.json").run(x, source=other)
 
 

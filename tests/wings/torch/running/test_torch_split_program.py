@@ -126,7 +126,7 @@ def test_inputs_have_the_planned_shapes() -> None:
 def test_moves_are_not_written() -> None:
     net, x = Deep(), torch.randn(64, 32)
     plan = memplan.fit(net, "70%", allow=("offload",), args=(x,), train=True)
-    with pytest.raises(memplan.UnsupportedError, match="tensors of the plan are moved"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="tensors of the plan are moved"):
         _ = plan.program
 
 

@@ -132,14 +132,14 @@ def test_a_state_that_forward_binds_anew_is_refused_with_its_line(forward: Calla
     plan = memplan.plan(net, args=(X,), alignment=64)
     assert any("run() refuses" in note for note in plan.notes)
     file = re.escape("test_torch_state.py")
-    with pytest.raises(memplan.SourceError, match=f"'{BOUND[forward]}.*' at .*{file}:[0-9]+, `"):
+    with pytest.raises(memplan.errors.SourceError, match=f"'{BOUND[forward]}.*' at .*{file}:[0-9]+, `"):
         plan.run(X)
     assert {name: id(value) for name, value in vars(net[1]).items()} == held
     assert (net[1].count, net[1].kept, net[1].table, net[1].list) == (0, None, {}, [])
 
 
 def test_the_line_is_the_one_that_binds() -> None:
-    with pytest.raises(memplan.SourceError, match=re.escape("`net.h = net.cell(x, net.h)`")):
+    with pytest.raises(memplan.errors.SourceError, match=re.escape("`net.h = net.cell(x, net.h)`")):
         memplan.plan(in_network(_attribute), args=(X,), train=True).run(X)
 
 
@@ -215,5 +215,5 @@ def test_a_cache_of_weights_that_are_trained_is_refused() -> None:
     with torch.no_grad():
         assert all(torch.equal(plan.run(X).outputs, eager(X)) for _ in range(2))
     training = memplan.plan(net, args=(X,), train=True, optimizer="SGD", alignment=64)
-    with pytest.raises(memplan.SourceError, match=r"'1\.kept'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"'1\.kept'"):
         training.run(X)

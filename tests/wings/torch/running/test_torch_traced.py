@@ -68,7 +68,9 @@ def test_an_exported_program_needs_no_arguments_to_be_planned() -> None:
     plan = memplan.plan(dynamic, dims={"batch": 3}, alignment=64)
     eager = copy.deepcopy(dynamic).module()
     assert same(plan.run(x, check=True).outputs, eager(x))
-    with pytest.raises(memplan.SourceError, match=r"input 'x': the plan has float32\[3, 8\], got float32\[4, 8\]"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"input 'x': the plan has float32\[3, 8\], got float32\[4, 8\]"
+    ):
         plan.run(torch.randn(4, 8))
 
 

@@ -220,12 +220,14 @@ def test_an_optimizer_that_is_no_longer_what_was_planned() -> None:
         ("lr", torch.tensor(0.1), r"option 'lr' of its group 0 was a number when it was planned, got float32\[\]"),
     ):
         kept, group[key] = group[key], value
-        with pytest.raises(memplan.SourceError, match=message):
+        with pytest.raises(memplan.errors.SourceError, match=message):
             plan.run(x)
         group[key] = kept
     plan.run(x)
     optimizer.add_param_group({"params": net[5].parameters()})
-    with pytest.raises(memplan.SourceError, match="its parameters are not those of when it was planned; plan again"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="its parameters are not those of when it was planned; plan again"
+    ):
         plan.run(x)
 
 
@@ -243,7 +245,9 @@ def test_graphs_of_fx_and_weights_that_are_given() -> None:
     assert torch.equal(nets[0][0].weight, kept)
     with torch.device("meta"):
         empty = nn.Linear(4, 4)
-    with pytest.raises(memplan.SourceError, match=r"weight 'weight.momentum_buffer' has no data: it is a meta tensor"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"weight 'weight.momentum_buffer' has no data: it is a meta tensor"
+    ):
         planned(empty, x, partial(optim.SGD, momentum=0.9)).run(x, weights=nn.Linear(4, 4).state_dict())
 
 

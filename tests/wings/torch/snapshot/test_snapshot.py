@@ -306,14 +306,18 @@ def test_a_stream_or_a_pool_is_planned_alone() -> None:
     assert sorted(lives(found.problem(stream=0, pool=(0, 0)))) == ["a.py:1:f"]
     report = found.report(memplan.plan(found.problem(stream=7)))
     assert (report.reserved, report.allocated, report.planned) == (2048, 1536, 1536)
-    with pytest.raises(memplan.SourceError, match="no blocks of device None, stream 9, pool None; it has device 0,"):
+    with pytest.raises(
+        memplan.errors.SourceError, match="no blocks of device None, stream 9, pool None; it has device 0,"
+    ):
         found.problem(stream=9)
 
 
 def test_too_many_blocks_of_several_streams_ask_for_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memplan.torch.snapshot.recorded._MOST_PAIRS", 3)
     found = memplan.torch.read_snapshot(TWO_STREAMS)
-    with pytest.raises(memplan.SourceError, match=r"5 blocks of several streams or pools are too many for one plan"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"5 blocks of several streams or pools are too many for one plan"
+    ):
         found.problem()
     assert len(found.problem(stream=7)) == 2
 
@@ -324,7 +328,7 @@ def test_devices_are_apart() -> None:
     found = memplan.torch.read_snapshot(data)
     assert (found.devices, found.reserved, found.allocated) == ((0, 1), 1536, 1536)
     assert found.problem(device=1).size.tolist() == [1024]
-    with pytest.raises(memplan.SourceError, match=r"blocks of several devices; choose with .*device=\.\.\."):
+    with pytest.raises(memplan.errors.SourceError, match=r"blocks of several devices; choose with .*device=\.\.\."):
         found.problem()
     data["device_traces"] = [[], [alloc(0)], []]  # a process per device records all, and uses one
     assert len(memplan.torch.read_snapshot({**data, "segments": []}).problem()) == 1
@@ -440,7 +444,7 @@ class Runs:
 def test_nothing_of_a_file_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = pickled({"segments": [], "device_traces": [[Runs()]]}, tmp_path / "s.pickle")
-    with pytest.raises(memplan.SourceError, match=r"s\.pickle: expected a memory snapshot, .* plain data only"):
+    with pytest.raises(memplan.errors.SourceError, match=r"s\.pickle: expected a memory snapshot, .* plain data only"):
         memplan.torch.read_snapshot(path)
     assert not (tmp_path / "ran").exists()
     pickle.loads(path.read_bytes())
@@ -455,7 +459,7 @@ def test_an_object_outside_of_the_file_is_refused(tmp_path: Path) -> None:
     made = io.BytesIO()
     Outside(made).dump(["x"])
     (tmp_path / "s.pickle").write_bytes(made.getvalue())
-    with pytest.raises(memplan.SourceError, match="an object outside of the file, and may hold plain data only"):
+    with pytest.raises(memplan.errors.SourceError, match="an object outside of the file, and may hold plain data only"):
         memplan.torch.read_snapshot(tmp_path / "s.pickle")
 
 
@@ -474,7 +478,7 @@ def test_an_object_outside_of_the_file_is_refused(tmp_path: Path) -> None:
 )
 def test_what_is_no_pickle_of_plain_data_is_refused(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.pickle").write_bytes(text)
-    with pytest.raises(memplan.SourceError, match=r"s\.pickle: expected a memory snapshot, .*, as a pickle: "):
+    with pytest.raises(memplan.errors.SourceError, match=r"s\.pickle: expected a memory snapshot, .*, as a pickle: "):
         memplan.plan(tmp_path / "s.pickle")
 
 
@@ -490,7 +494,9 @@ def test_what_is_no_pickle_of_plain_data_is_refused(text: bytes, tmp_path: Path)
 )
 def test_a_pickle_takes_memory_in_proportion_to_its_file(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.pickle").write_bytes(text)
-    with pytest.raises(memplan.SourceError, match=r"as a pickle: byte \d+ asks for \d+ bytes or objects, of \d+ bytes"):
+    with pytest.raises(
+        memplan.errors.SourceError, match=r"as a pickle: byte \d+ asks for \d+ bytes or objects, of \d+ bytes"
+    ):
         memplan.torch.read_snapshot(tmp_path / "s.pickle")
 
 
@@ -539,13 +545,13 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_with_a_snapshot_is_named(data: Any, message: str, tmp_path: Path) -> None:
     path = pickled(data, tmp_path / "s.pickle")
-    with pytest.raises(memplan.SourceError, match=re.escape(message)) as caught:
+    with pytest.raises(memplan.errors.SourceError, match=re.escape(message)) as caught:
         memplan.torch.read_snapshot(path)
     assert str(caught.value).startswith(str(path))
 
 
 def test_what_is_no_snapshot_is_named() -> None:
-    with pytest.raises(memplan.SourceError, match=r"snapshot: expected .*, got segments alone"):
+    with pytest.raises(memplan.errors.SourceError, match=r"snapshot: expected .*, got segments alone"):
         memplan.torch.read_snapshot([segment(0, block(512))])  # type: ignore[arg-type]
     for source in (7, None, ("a", "b")):
         with pytest.raises(
@@ -558,7 +564,7 @@ def test_what_is_wrong_is_shown_in_short(tmp_path: Path) -> None:
     bomb: Any = []
     for _ in range(60):
         bomb = [bomb, bomb]
-    with pytest.raises(memplan.SourceError) as caught:
+    with pytest.raises(memplan.errors.SourceError) as caught:
         memplan.torch.read_snapshot(pickled({"segments": [], "device_traces": [[bomb]]}, tmp_path / "s.pickle"))
     assert len(str(caught.value)) < 1000
 
@@ -567,7 +573,7 @@ def test_segments_without_a_trace_show_what_was_reserved() -> None:
     found = memplan.torch.read_snapshot(snapshot([], segment(0, block(512), block(512, "inactive"))))
     assert found.reserved == 1024
     assert memplan.torch.read_snapshot(snapshot([])).pools == ()
-    with pytest.raises(memplan.SourceError, match=r"expected a trace of allocations, .*enabled='all'"):
+    with pytest.raises(memplan.errors.SourceError, match=r"expected a trace of allocations, .*enabled='all'"):
         found.problem()
 
 
@@ -603,12 +609,12 @@ def test_the_report_shows_what_fragmentation_costs() -> None:
     )
     report = found.report(memplan.plan(found, alignment=2**21))
     assert report.lost == 2**21 - 1024
-    assert memplan.Fragmentation(9, 0, 0, None, ()).lost is None
+    assert memplan.plans.Fragmentation(9, 0, 0, None, ()).lost is None
     unknown = memplan.torch.read_snapshot(snapshot([alloc(0)]))
     text = str(unknown.report(memplan.plan(unknown)))
     assert "reserved      unknown: the snapshot has no segments" in text
     assert "fragmentation" not in text
-    assert "none: the plan needs 5 bytes more" in str(memplan.Fragmentation(5, 0, 0, 10, ()))
+    assert "none: the plan needs 5 bytes more" in str(memplan.plans.Fragmentation(5, 0, 0, 10, ()))
 
 
 def test_the_command_shows_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

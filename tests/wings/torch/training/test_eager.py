@@ -48,7 +48,7 @@ def trainer(seed: int = 0) -> Step:
     return step
 
 
-def recorded(step: Step, **options: Any) -> memplan.Tape:
+def recorded(step: Step, **options: Any) -> memplan.importers.Tape:
     with memplan.torch.record(**options) as tape:
         step()
     return tape
@@ -376,10 +376,10 @@ def test_the_profiler_sees_what_is_served() -> None:
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler -x")
-    with pytest.raises(memplan.MissingDependencyError, match="'no-such-compiler' was not found: install g"):
+    with pytest.raises(memplan.errors.MissingDependencyError, match="'no-such-compiler' was not found: install g"):
         build.built()
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(memplan.UnsupportedError, match="Windows"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="Windows"):
         build.built()
 
 

@@ -35,7 +35,7 @@ def network() -> nn.Module:
 
 
 @cache
-def captured() -> tuple[nn.Module, memplan.Network, memplan.Plan]:
+def captured() -> tuple[nn.Module, memplan.importers.Network, memplan.Plan]:
     net = network()
     traced = memplan.capture(net, args=(torch.randn(2, 3, 8, 8),), train=True)
     return net, traced, memplan.plan(traced, alignment=64)
@@ -74,7 +74,7 @@ def test_another_network_is_refused() -> None:
     load = memplan.plan(net, args=(x,), train=True, alignment=64).load
     plan = memplan.fit(net, load // 2, args=(x,), train=True, alignment=64, time_limit=2)
     other = nn.Sequential(*list(network())[:-1], nn.Linear(4 * 36, 4))
-    with pytest.raises(memplan.SourceError, match="not the one that was planned"):
+    with pytest.raises(memplan.errors.SourceError, match="not the one that was planned"):
         plan.run(x, source=other, train=True)
 
 

@@ -195,10 +195,10 @@ def test_whatever_reads_logits_gets_them() -> None:
             model.head.weight.add_(1.0)
         assert torch.equal(early, expected)
         with pytest.raises(
-            memplan.UnsupportedError, match=r"logits of module 'head' are read after weight 'head.weight'"
+            memplan.errors.UnsupportedError, match=r"logits of module 'head' are read after weight 'head.weight'"
         ):
             late.argmax()
-        with pytest.raises(memplan.UnsupportedError, match=r"are read after weight 'head.weight'"):
+        with pytest.raises(memplan.errors.UnsupportedError, match=r"are read after weight 'head.weight'"):
             F.cross_entropy(late.view(-1, WORDS), ids.view(-1))  # would be the loss of other weights
 
 

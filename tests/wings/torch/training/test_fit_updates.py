@@ -147,13 +147,15 @@ def test_optimizers_that_cannot() -> None:
 
     counts = Counts(parameters)
     counts.param_groups[0]["count"] = 0
-    with pytest.raises(memplan.UnsupportedError, match="the updates of Counts cannot run one by one in a step without"):
+    with pytest.raises(
+        memplan.errors.UnsupportedError, match="the updates of Counts cannot run one by one in a step without"
+    ):
         memplan.torch.fit(model, "60%", optimizer=counts, **how)
     with memplan.torch.fit(model, "least", args=(x,), optimizer=counts) as found:
         assert found.updates is None
     optimizer = torch.optim.SGD(parameters)
     with memplan.torch.update_as_you_go(optimizer):
-        with pytest.raises(memplan.UnsupportedError, match="is updated as you go already; remove that first"):
+        with pytest.raises(memplan.errors.UnsupportedError, match="is updated as you go already; remove that first"):
             memplan.torch.fit(model, "60%", optimizer=optimizer, **how)
         with memplan.torch.fit(model, "90%", args=(x,), optimizer=optimizer) as found:
             assert found.updates is None

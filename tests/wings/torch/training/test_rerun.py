@@ -196,7 +196,7 @@ def test_what_was_written_to_since_is_named(name: str, keyword: bool) -> None:
     with torch.no_grad():
         write(model, x, table)
     with pytest.raises(
-        memplan.UnsupportedError, match=rf"module '0' runs again and reads {message}, which was written"
+        memplan.errors.UnsupportedError, match=rf"module '0' runs again and reads {message}, which was written"
     ):
         loss.backward()
 
@@ -210,7 +210,7 @@ def test_what_was_written_to_after_the_rerun_is_named() -> None:
     node = out.grad_fn.next_functions[0][0]  # of sigmoid: when its gradient is there, forward has run again
     node.register_hook(lambda *_: model[0].fc.weight.data.add_(0) is None or _bump(model[0].fc.weight))
     with pytest.raises(
-        memplan.UnsupportedError, match=r"kept weight '0\.fc\.weight', .* written to since it ran again"
+        memplan.errors.UnsupportedError, match=r"kept weight '0\.fc\.weight', .* written to since it ran again"
     ):
         out.sum().backward()
 
@@ -307,7 +307,7 @@ def test_offload_sees_weights_that_were_written_to(write: bool) -> None:
         return
     with torch.no_grad():
         model[0].fc.weight.mul_(2)
-    with pytest.raises(memplan.UnsupportedError, match=r"module '0' has kept weight '0\.fc\.weight', .* since"):
+    with pytest.raises(memplan.errors.UnsupportedError, match=r"module '0' has kept weight '0\.fc\.weight', .* since"):
         loss.backward()
 
 

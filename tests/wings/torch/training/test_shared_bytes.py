@@ -150,5 +150,5 @@ def test_updates_that_come_too_early_are_left_out(how: str) -> None:
     model = Peeks()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     assert memplan.torch.fit(model, "least", args=(X,), optimizer=optimizer).updates is None
-    with pytest.raises(memplan.UnsupportedError, match="leave 'update' out of allow"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="leave 'update' out of allow"):
         memplan.torch.fit(model, "least", args=(X,), optimizer=optimizer, allow=["update"])

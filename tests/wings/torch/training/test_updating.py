@@ -181,7 +181,7 @@ def test_a_second_gradient_is_refused(one: tuple[Any, Any, Any]) -> None:
     net, x, optimizer = one
     message = r"a parameter, float32\[4\], gets a second gradient before optimizer.step\(\).* cannot be accumulated"
     net(x).sum().backward()
-    with pytest.raises(memplan.UnsupportedError, match=message):
+    with pytest.raises(memplan.errors.UnsupportedError, match=message):
         net(x).sum().backward()
     optimizer.zero_grad()
     net(x).sum().backward()
@@ -201,7 +201,7 @@ def test_clipping_is_refused(one: tuple[Any, Any, Any]) -> None:
     clip = torch.nn.utils.clip_grad_norm_
     clip(net.parameters(), 1.0)  # nothing was used yet
     net(x).sum().backward()
-    with pytest.raises(memplan.UnsupportedError, match="no gradients to clip, each was used as it came"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="no gradients to clip, each was used as it came"):
         clip(net.parameters(), 1.0)
     with pytest.raises(RuntimeError):  # an error of torch's own
         torch.nn.utils.clip_grad_value_(net.parameters(), 1.0)
@@ -218,7 +218,7 @@ def test_scaled_gradients_are_refused(one: tuple[Any, Any, Any], unscale: bool) 
     scaler.scale(net(x).sum()).backward()
     if unscale:
         scaler.unscale_(optimizer)
-    with pytest.raises(memplan.UnsupportedError, match="a GradScaler scales the loss"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="a GradScaler scales the loss"):
         scaler.step(optimizer)
     assert not hasattr(optimizer, "grad_scale")
     off = torch.amp.GradScaler("cpu", enabled=False)
@@ -227,19 +227,19 @@ def test_scaled_gradients_are_refused(one: tuple[Any, Any, Any], unscale: bool) 
 
 def test_closures_and_hooks_of_the_step_are_refused(one: tuple[Any, Any, Any]) -> None:
     net, x, optimizer = one
-    with pytest.raises(memplan.UnsupportedError, match="a closure runs backward"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="a closure runs backward"):
         optimizer.step(lambda: net(x).sum())
     hook = optimizer.register_step_post_hook(lambda *args: None)
-    with pytest.raises(memplan.UnsupportedError, match="has hooks of its step"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="has hooks of its step"):
         optimizer.step()
     hook.remove()
-    with pytest.raises(memplan.UnsupportedError, match="a parameter of this SGD is updated as you go already"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="a parameter of this SGD is updated as you go already"):
         memplan.torch.update_as_you_go(torch.optim.SGD(net.parameters()))
 
 
 def test_optimizers_that_cannot() -> None:
     net = layers(2, 4)
-    with pytest.raises(memplan.UnsupportedError, match="the step of LBFGS needs a closure"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="the step of LBFGS needs a closure"):
         memplan.torch.update_as_you_go(torch.optim.LBFGS(net.parameters()))
     with pytest.raises(TypeError, match="takes an optimizer of torch, got a Sequential"):
         memplan.torch.update_as_you_go(net)
@@ -257,7 +257,7 @@ def test_optimizers_that_cannot() -> None:
     with memplan.torch.update_as_you_go(optimizer):
         loss = net(torch.ones(3, 4)).sum()
         with pytest.raises(
-            memplan.UnsupportedError, match="the step of Counts changes 'count' of its parameter groups"
+            memplan.errors.UnsupportedError, match="the step of Counts changes 'count' of its parameter groups"
         ):
             loss.backward()
 
