@@ -9,7 +9,7 @@ import pytest
 
 import memplan
 from builders.contract_cases import BIG, CASES
-from builders.paths import DATA
+from builders.paths import DATA, TESTS
 from builders.registered import END_WITH_THEIR_BEST, NAMES, PLANNERS, SEARCHES, SEEDED_BY_THREADS, SHORT, brief
 from oracles import plain as oracle
 
@@ -44,6 +44,11 @@ def expect_contract(problem: memplan.Problem, planner: str) -> memplan.Plan:
     assert plan.seconds >= 0
     assert plan.verify() is None
     return plan
+
+
+def test_every_planner_has_a_file() -> None:
+    """Which compares it with a plain version of itself, or shows what else it owes."""
+    assert set(NAMES) == {path.stem.removeprefix("test_") for path in TESTS.glob("planners/test_*.py")}
 
 
 @pytest.mark.parametrize("planner", PLANNERS)
