@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,49 +67,64 @@ def test_private_names_of_torch_come_through_the_walls() -> None:
     of_objects = set.union(*map(attributes_in, WALLS))
     assert {"_schema", "_version", "_cdata"} <= of_objects
     for path in PACKAGE.rglob("*.py"):
-        if path in WALLS:
+        text = path.read_text(encoding="utf-8")
+        if path in WALLS or not any(name in text for name in ("torch", *of_objects)):
             continue
         names = [name for name in names_in(path) if any(map(is_private, name.split("."))) and ".ops." not in name]
         assert not names, path
         assert not attributes_in(path) & of_objects, path
 
 
+# Each line takes something from torch in a process of its own, which has begun with all of torch: to import it takes
+# seconds.
 LACKING = """
-import json, sys, torch
-{without}
-from memplan.doctor import doctor
-print(json.dumps([[door.door, door.why] for door in doctor("torch").doors]))
+import json, os, sys, torch, torch.export, torch._inductor.compile_fx
+for line in sys.argv[1:]:
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+        continue
+    exec(line)
+    from memplan.doctor import doctor
+    print(json.dumps([line, [[door.door, door.why] for door in doctor("torch").doors]]), flush=True)
+    os._exit(0)
 """
+WITHOUT = {
+    "del torch._C._set_conj": ({"plan.run", "plan.program"}, "for views that are conjugated"),
+    "from torch._inductor import custom_graph_pass; del custom_graph_pass.get_hash_for_files": (
+        {'torch.compile(backend="memplan")'},
+        "for partitions within a budget",
+    ),
+    "torch.__version__ = '9.9.1'": (
+        {'torch.compile(backend="memplan")', "capture_inductor"},
+        f"as it is in torch {', '.join(TESTED)}; this is torch 9.9.1",
+    ),
+}
+WITHOUT_SEQUENCES = "del torch.autograd._get_sequence_nr"
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 
 
-def fail(without: str) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def failing() -> dict[str, dict[str, str]]:
     """The doors that do not work, and why, where a line of Python has taken something from torch."""
-    code = LACKING.format(without=without)
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    return {door: why for door, why in json.loads(ran.stdout.splitlines()[-1]) if why}
+    command = [sys.executable, "-W", "ignore", "-c", LACKING, *WITHOUT, WITHOUT_SEQUENCES]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
+    return {line: {door: why for door, why in doors if why} for line, doors in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("without", "doors", "needed"),
-    [
-        ("del torch._C._set_conj", {"plan.run", "plan.program"}, "for views that are conjugated"),
-        (
-            "from torch._inductor import custom_graph_pass; del custom_graph_pass.get_hash_for_files",
-            {'torch.compile(backend="memplan")'},
-            "for partitions within a budget",
-        ),
-        ("torch.__version__ = '9.9.1'", {'torch.compile(backend="memplan")', "capture_inductor"},
-         f"as it is in torch {', '.join(TESTED)}; this is torch 9.9.1"),
-    ],
-)  # fmt: skip
-def test_doors_that_need_a_name_say_that_torch_lacks_it(without: str, doors: set[str], needed: str) -> None:
-    found = fail(without)
+@forks
+@pytest.mark.parametrize("without", WITHOUT)
+def test_doors_that_need_a_name_say_that_torch_lacks_it(without: str, failing: dict[str, dict[str, str]]) -> None:
+    doors, needed = WITHOUT[without]
+    found = failing[without]
     assert found.keys() == doors
     assert all(needed in why and "\n" not in why for why in found.values())
 
 
-def test_what_reads_needs_the_names_that_reading_takes() -> None:
-    found = fail("del torch.autograd._get_sequence_nr")
+@forks
+def test_what_reads_needs_the_names_that_reading_takes(failing: dict[str, dict[str, str]]) -> None:
+    found = failing[WITHOUT_SEQUENCES]
     assert "plan(snapshot)" not in found
     assert "'_get_sequence_nr'" in found["plan(module)"]
 
