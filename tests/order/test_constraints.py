@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
 import memplan
 from builders import graphs
 from builders.graphs import two_branches
-from memplan import _core
 from memplan.importers.graph_dict import graph_of
 from oracles.sharing import small_graph
 
 FREE = 12  # bytes of the best order of two_branches
 KEPT = 21  # with both branches in memory at once
-
-
-def without(graph: _core.Graph) -> _core.Graph:
-    """The graph without what `after` says."""
-    fields = ("name", "type", "inputs", "outputs", "workspace", "aliases", "inplace", "overwrites", "stream")
-    ops = [_core.Op(*(getattr(op, field) for field in fields), op.slices, op.concats) for op in graph.ops]
-    return _core.Graph(graph.tensors, ops, graph.outputs)
 
 
 def test_all_ops_stay_on_their_side_of_a_barrier() -> None:
@@ -77,59 +68,12 @@ def test_barriers_hold_in_comparisons_and_where_a_graph_is_made_to_fit() -> None
         memplan.fit(two_branches(), FREE, allow=["order"], barrier=["right"])
 
 
-def test_a_program_runs_with_a_barrier() -> None:
-    torch = pytest.importorskip("torch")
-    from builders.branching import Branches
-
-    x = torch.randn(3, 8)
-    free = memplan.plan(Branches(), args=(x,), order="best")
-    barrier = free.graph.ops[len(free.order) // 2].name
-    plan = memplan.plan(Branches(), args=(x,), order="best", barrier=[barrier])
-    assert torch.equal(plan.run(x, check=True).outputs, Branches()(x))
-
-
 def test_streams_keep_their_order_and_take_no_barrier() -> None:
     graph = two_branches()
     graph["ops"][0]["stream"] = 1
     plan = memplan.plan(graph, order="best", barrier=["join"])
     assert plan.order == ("left", "right", "less", "fewer", "join")
     assert not any(op.after for op in plan.graph.ops)
-
-
-def test_random_numbers_are_drawn_in_their_order() -> None:
-    """Small numbers are drawn first if nothing forbids it, and are others then."""
-    torch = pytest.importorskip("torch")
-
-    class Draws(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, x: Any) -> Any:
-            large = torch.rand(4096)
-            small = torch.rand(16)
-            return (x + small.sum()) * large.sum()
-
-    graph = memplan.capture(Draws(), args=(torch.zeros(1),)).graph
-    draws = [op.name for op in graph.ops if op.type.startswith("aten.rand")]
-    assert len(draws) == 2
-    for order in memplan.orders():
-        found = [op.name for op in memplan.reorder(graph, order=order.name).ops]
-        assert [name for name in found if name in draws] == draws
-    free = [op.name for op in memplan.reorder(without(graph), order="growth").ops]
-    assert [name for name in free if name in draws] == draws[::-1]
-
-
-def test_the_old_value_is_read_before_it_is_overwritten() -> None:
-    torch = pytest.importorskip("torch")
-
-    class Counts(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def forward(self, x: Any) -> Any:
-            state = x * 2
-            old = state.repeat(64).exp()
-            state.add_(1)
-            return old.sum() + state.sum()
-
-    x = torch.randn(16)
-    for order in memplan.orders():
-        plan = memplan.plan(Counts(), args=(x,), order=order.name)
-        assert torch.equal(plan.run(x, check=True).outputs, Counts()(x)), order.name
 
 
 def test_workspaces_count() -> None:
