@@ -15,6 +15,7 @@ SEARCHES = {"cp_sat"}  # until the time limit, where there is no proof
 END_WITH_THEIR_BEST = {"auto", "beam", "cp_sat", "exhaustive", "hill_climb", "somas", "squeaky_wheel", "valley"}
 SHORT = {  # searches that hard problems keep busy
     "auto": "auto:effort=20000000",
+    "hill_climb": "hill_climb:iterations=60",
     "squeaky_wheel": "squeaky_wheel:orders=16",
     "valley": "valley:work=20000000",
 }

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import memplan
-from builders.strategies import BOUNDED, shaped_problems
+from builders.strategies import BOUNDED, bounded, shaped_problems
 from memplan import generate
 from oracles import plain as oracle
 
@@ -195,7 +195,7 @@ def test_shuffled_rows_are_the_same_buffers(case: Any, seed: int, data: st.DataO
 
 
 @given(shaped_problems())
-@BOUNDED
+@bounded(30)
 def test_other_seeds_give_other_orders(case: Any) -> None:
     problem = problem_of(case)
     assume(len(problem) > 5)

@@ -70,7 +70,7 @@ def test_a_plan_keeps_every_value_in_every_legal_order(planner: str, case: Any) 
 
 
 @given(cases(), st.data())
-@bounded(200)
+@bounded(100)
 def test_replay_agrees_with_the_oracle_on_plans_that_are_broken(case: Any, data: st.DataObject) -> None:
     graph, captured, buffers, donate = case
     assume(len(buffers.problem) > 1)
@@ -89,7 +89,7 @@ def test_replay_agrees_with_the_oracle_on_plans_that_are_broken(case: Any, data:
 
 
 @given(cases())
-@bounded(100)
+@BOUNDED
 def test_with_the_reuse_edges_of_a_plan_every_other_order_is_free(case: Any) -> None:
     """Each op on a stream of its own: what data, `after`, overwrites and the edges leave open loses nothing."""
     graph, captured, buffers, donate = case

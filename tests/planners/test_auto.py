@@ -28,13 +28,14 @@ def problem_of(name: str) -> memplan.Problem:
 
 
 NEED_ROUNDS = ["A", "E", "K", "tight:0", "tight:1", "tight:2", "tight:3"]
+MORE = [pytest.param("tight:2", 0, marks=pytest.mark.slow), pytest.param("tight:3", 9, marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize(("name", "seed"), zip(NEED_ROUNDS, [0, 9, 0, 0, 9, 0, 9], strict=True))
+@pytest.mark.parametrize(("name", "seed"), [("A", 0), ("E", 9), ("K", 0), ("tight:0", 0), ("tight:1", 9), *MORE])
 def test_threads_change_nothing(name: str, seed: int) -> None:
     problem = problem_of(name)
     planner = f"auto:effort={EFFORT}"
-    one, *others = (memplan.plan(problem, planner, seed=seed, threads=threads) for threads in (1, 2, 4, 1, 4))
+    one, *others = (memplan.plan(problem, planner, seed=seed, threads=threads) for threads in (1, 2, 4, 4))
     for plan in others:
         assert plan.offsets.tobytes() == one.offsets.tobytes()
         assert (plan.lower_bound, plan.winner) == (one.lower_bound, one.winner)

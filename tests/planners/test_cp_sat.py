@@ -86,7 +86,7 @@ def test_an_interrupt_ends_it_at_once() -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()  # what is slow to import is there
-    time.sleep(2.5)  # well into the search, which would take a minute
+    time.sleep(1)  # well into the search, which would take a minute
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130

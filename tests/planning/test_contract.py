@@ -69,7 +69,7 @@ def test_instance(planner: str, instance: str) -> None:
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("alignment", [3, 64, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
 def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
-    plan = plan_or_skip(DATA / "minimalloc" / "A.1048576.csv", planner, alignment=alignment)
+    plan = plan_or_skip(DATA / "minimalloc" / "A.1048576.csv", SHORT.get(planner, planner), alignment=alignment)
     assert not (plan.offsets % alignment).any()
     assert set(plan.problem.alignment.tolist()) == {alignment}
     plan.verify()
