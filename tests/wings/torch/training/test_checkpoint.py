@@ -178,7 +178,7 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
 
 
 def test_each_module_takes_the_cheaper_way() -> None:
-    model, x = NETWORKS["transformer"]()
+    model, x = transformer(4)
     plain = trained(copy.deepcopy(model), x)
 
     def chosen(transfer: float, **options: Any) -> Any:
