@@ -49,7 +49,7 @@ def swin() -> Example:
     from transformers import SwinConfig, SwinForImageClassification
 
     config = SwinConfig(
-        image_size=32, patch_size=4, embed_dim=8, depths=[2, 2], num_heads=[2, 4], window_size=4, num_labels=10
+        image_size=32, patch_size=4, embed_dim=8, depths=[2, 1], num_heads=[2, 4], window_size=4, num_labels=10
     )
     return _images(SwinForImageClassification(config), size=32)
 
@@ -79,7 +79,8 @@ def gpt2() -> Example:
 def t5() -> Example:
     from transformers import T5Config, T5ForConditionalGeneration
 
-    config = T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0)
+    layers = {"num_layers": 2, "num_decoder_layers": 1}
+    config = T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=64, **layers, num_heads=4, decoder_start_token_id=0)
     return _tokens(T5ForConditionalGeneration(config), length=12)
 
 
@@ -105,7 +106,7 @@ def whisper() -> Example:
         vocab_size=97,
         num_mel_bins=16,
         d_model=32,
-        encoder_layers=2,
+        encoder_layers=1,
         decoder_layers=2,
         encoder_attention_heads=4,
         decoder_attention_heads=4,

@@ -36,12 +36,12 @@ def check_layouts(graph: memplan.Graph) -> None:
 ACTIVATIONS = {
     "resnet": ("relu", 13),
     "convnext": ("gelu", 4),
-    "swin": ("gelu", 4),
+    "swin": ("gelu", 3),
     "vit": ("gelu", 2),
     "gpt2": ("tanh", 2),
-    "t5": ("relu", 4),
+    "t5": ("relu", 3),
     "llama": ("silu", 2),
-    "whisper": ("gelu", 6),
+    "whisper": ("gelu", 5),
 }
 
 
