@@ -88,7 +88,7 @@ def test_it_has_no_parameters_and_knows_no_conflicts_and_no_shapes() -> None:
     (row,) = (row for row in memplan.planners() if row.name == "worst_fit")
     assert (row.parameters, row.supports, row.exact) == ((), ("alignment",), False)
     conflicting = memplan.Problem([4, 4], [0, 1], [1, 2], conflicts=[(0, 1)])
-    with pytest.raises(memplan.UnsupportedError, match="planner 'worst_fit' does not support conflicts"):
+    with pytest.raises(memplan.errors.UnsupportedError, match="planner 'worst_fit' does not support conflicts"):
         memplan.plan(conflicting, "worst_fit")
     # The upper half of the first is given back when the second is born, which does not lie there.
     shaped = memplan.Problem([8, 4], [0, 1], [2, 2], parts=[(0, 0, 8, 0, 1), (0, 0, 4, 1, 2)])
