@@ -40,7 +40,7 @@ FittedGraph fit_graph(const Graph& graph, const std::vector<double>& cost, const
                       std::optional<double> transfer, std::int64_t work, std::size_t states,
                       std::optional<double> time_limit, bool interruptible) {
   Watch watch(py::none(), interruptible);
-  FitOptions options{capacity.value_or(0), recompute, transfer, work, states, time_limit, {}};
+  FitOptions options{{time_limit}, capacity.value_or(0), recompute, transfer, work, states};
   if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
   const std::vector<OpFacts> facts = facts_of(cost, again);
   auto [fitted, interrupted] =

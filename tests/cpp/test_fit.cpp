@@ -1,6 +1,7 @@
 // A schedule that is kept up to date as units are added and taken away, against a walk through all of its steps; and
 // what annealing makes of a dear one, and bounds, against the cheapest of all.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -181,6 +182,24 @@ void test_the_plan_gets_part_of_the_time() {
   CHECK(left > 0.05);
 }
 
+// A limit that counts from an hour ago leaves no part more than the least.
+void test_the_limit_counts_from_the_start() {
+  const auto graph = std::make_shared<const Graph>(
+      GraphSpec{{{"in", 8, TensorKind::input}, {"t", 8}}, {{"f", "F", {"in"}, {"t"}}}, {"t"}, {}});
+  FitOptions options;
+  options.capacity = 8;
+  options.time_limit = 3600;
+  options.start = std::chrono::steady_clock::now() - std::chrono::hours(1);
+  PlannerInfo row = choose_planner("greedy_by_size").planner;
+  double most = 0;
+  row.run = [run = row.run, &most](const Problem& problem, const PlanOptions& asked) {
+    most = std::max(most, asked.time_limit.value_or(3600));
+    return run(problem, asked);
+  };
+  solve_fit_least(graph, facts_of(*graph), {}, options, true, choose_planner(row, "greedy_by_size"));
+  CHECK(0 < most && most < 1);
+}
+
 // A small graph is not searched for minutes, unless it is said how long.
 void test_a_time_limit_lifts_the_limit_of_work() {
   const Graph graph{{{{"in", 8, TensorKind::input}, {"t", 8}}, {{"f", "F", {"in"}, {"t"}}}, {"t"}, {}}};
@@ -196,6 +215,7 @@ int main() {
   test_facts();
   test_a_time_limit_lifts_the_limit_of_work();
   test_the_plan_gets_part_of_the_time();
+  test_the_limit_counts_from_the_start();
   std::mt19937_64 generator(1);
   Chance chance(1);
   int tried = 0, best = 0, bounded = 0, fitted = 0;

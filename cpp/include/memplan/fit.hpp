@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,19 +22,18 @@
 
 #include "memplan/again.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/limits.hpp"
 #include "memplan/storage.hpp"
 
 namespace memplan {
 
-struct FitOptions {
+struct FitOptions : Limits {
   Bytes capacity = 0;
   bool recompute = true;
-  std::optional<double> transfer = {};    // of a byte that is moved out or fetched; without a value, nothing is moved
-  std::int64_t work = 1'000'000'000;      // of the search, in steps of some nanoseconds
-  std::size_t states = 100'000;           // that the exact search for small graphs may visit
-  std::optional<double> time_limit = {};  // seconds
-  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
-  bool any = false;                       // return the first schedule that fits, without a bound of the cost
+  std::optional<double> transfer = {};  // of a byte that is moved out or fetched; without a value, nothing is moved
+  std::int64_t work = 1'000'000'000;    // of the search, in steps of some nanoseconds
+  std::size_t states = 100'000;         // that the exact search for small graphs may visit
+  bool any = false;                     // return the first schedule that fits, without a bound of the cost
 };
 
 struct Fitted {

@@ -10,25 +10,21 @@
 // overwrites bytes, the ops that used these before. If ops are on several streams, the given order is kept.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "memplan/graph.hpp"
+#include "memplan/limits.hpp"
 #include "memplan/order_registry.hpp"
 #include "memplan/storage.hpp"
 
 namespace memplan {
 
-struct OrderOptions {
-  std::optional<double> time_limit = {};  // seconds; a rule that is not over by then gives the given order
-  std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; no value: the call
-  std::function<bool()> stop = {};  // asked now and then: whether to end with the best so far
-  OnOrder on_order = {};            // told of each order that needs less, and of each higher bound
+// A rule that is not over when the time limit has passed gives the given order.
+struct OrderOptions : Limits {
+  OnOrder on_order = {};  // told of each order that needs less, and of each higher bound
 };
 
 struct OpOrder {

@@ -10,20 +10,19 @@
 #include <memory>
 #include <vector>
 
+#include "memplan/limits.hpp"
 #include "memplan/solve_fit.hpp"
 #include "memplan/split.hpp"
 
 namespace memplan {
 
-struct SplitOptions {
-  std::optional<Bytes> capacity = {};     // no value: as little as is found
-  double call = 0;                        // the cost of a call of a kernel
-  double byte = 0;                        // the cost of a byte that each piece reads, as it does weights
-  Index max_pieces = 1024;                // of a region
-  bool again = false;                     // whether rows that are read again may be made again, and not kept
-  std::int64_t work = 3'000'000;          // of the search: ops of graphs that it looks at
-  std::optional<double> time_limit = {};  // seconds
-  std::function<bool()> stop = {};        // asked now and then: whether to end with the best so far
+struct SplitOptions : Limits {
+  std::optional<Bytes> capacity = {};  // no value: as little as is found
+  double call = 0;                     // the cost of a call of a kernel
+  double byte = 0;                     // the cost of a byte that each piece reads, as it does weights
+  Index max_pieces = 1024;             // of a region
+  bool again = false;                  // whether rows that are read again may be made again, and not kept
+  std::int64_t work = 3'000'000;       // of the search: ops of graphs that it looks at
 };
 
 // A region that runs in pieces.

@@ -24,7 +24,12 @@ class FitSolver {
  public:
   FitSolver(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
             const FitOptions& options, const ChosenPlanner& planner)
-      : storage_(storage), options_(options), planner_(planner), orders_{{std::move(graph), facts}} {
+      : begin_(options.start.value_or(Clock::now())),
+        storage_(storage),
+        options_(options),
+        planner_(planner),
+        orders_{{std::move(graph), facts}} {
+    options_.start.reset();  // parts are given what is left when they begin
     if (options_.stop)
       options_.stop = [this, stop = options.stop] {
         if (!stopped_ && stop()) stopped_ = Clock::now();
@@ -195,7 +200,7 @@ class FitSolver {
             rest.added_cost, rest.cost_bound,  rest.load_bound};
   }
 
-  const Clock::time_point begin_ = Clock::now();
+  const Clock::time_point begin_;
   const StorageOptions& storage_;
   FitOptions options_;
   const ChosenPlanner& planner_;

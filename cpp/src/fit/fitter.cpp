@@ -83,7 +83,7 @@ class WithinCapacity {
         storage_(fitter.storage_),
         options_(options),
         work_(work_for(graph_, options)),
-        limits_(limits()),
+        limits_(started(options)),
         of_search_(until(kUntilBound)),
         deadline_(of_search_) {}
 
@@ -122,11 +122,8 @@ class WithinCapacity {
   }
 
  private:
-  Limits limits() const {
-    Limits limits;
-    limits.time_limit = options_.time_limit;
-    limits.start = std::chrono::steady_clock::now();
-    limits.stop = options_.stop;
+  static Limits started(Limits limits) {
+    if (!limits.start) limits.start = std::chrono::steady_clock::now();
     return limits;
   }
 

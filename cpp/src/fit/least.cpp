@@ -50,8 +50,7 @@ class Descent {
         fitter_(graph, facts, storage, options.recompute, options.transfer),
         options_(options),
         work_(work_for(graph, options)),
-        limits_(limits()),
-        deadline_(limits_),
+        deadline_(options),
         best_(asked(kMaxBytes, 1, 1, true).value()) {}
 
   Fitted run() {
@@ -72,13 +71,6 @@ class Descent {
   }
 
  private:
-  Limits limits() const {
-    Limits limits;
-    limits.time_limit = options_.time_limit;
-    limits.stop = options_.stop;
-    return limits;
-  }
-
   bool ended() {
     interrupted_ = interrupted_ || deadline_.passed();
     return interrupted_;
@@ -108,6 +100,7 @@ class Descent {
     options.work = work_ / part;
     options.states = part == 1 ? options_.states : options_.states / kPartOfStates;
     if (const std::optional<double> left = deadline_.left()) options.time_limit = share * *left;
+    options.start.reset();
     try {
       return fitter_.within(options);
     } catch (const InfeasibleError& error) {
@@ -121,7 +114,6 @@ class Descent {
   Fitter fitter_;
   const FitOptions& options_;
   const std::int64_t work_;
-  Limits limits_;
   Deadline deadline_;
   Bytes proven_ = 0;
   bool interrupted_ = false;

@@ -24,11 +24,12 @@ std::optional<double> left(std::optional<double> limit, std::chrono::steady_cloc
 // Tries the graph as it is, and says how much time is left.
 TriedAsItIs tried_first(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
                         FitOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   FitOptions part = options;
   if (part.time_limit) *part.time_limit *= kPartAsItIs;
   TriedAsItIs tried = try_as_it_is(given, planner, capacity, part);
   options.time_limit = left(options.time_limit, begin);
+  options.start.reset();
   return tried;
 }
 
@@ -36,7 +37,7 @@ TriedAsItIs tried_first(const AsItIs& given, const ChosenPlanner& planner, std::
 
 TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
                          const FitOptions& options) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   PlanOptions plan;
   plan.time_limit = options.time_limit;
   plan.stop = options.stop;
@@ -64,7 +65,7 @@ TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std:
 FittedPlan solve_fit(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                      const StorageOptions& storage, const FitOptions& options, bool reorder,
                      const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   FitOptions rest = options;
   TriedAsItIs tried = tried_first(as_it_is.value_or(AsItIs{graph, storage}), planner, options.capacity, rest);
   if (tried.plan) return std::move(*tried.plan);

@@ -28,11 +28,7 @@ Bytes most_needed(const ContentsModel& model, const FoundOrder& order) {
 class Ordering {
  public:
   Ordering(const Graph& graph, const ChosenOrder& chosen, const StorageOptions& storage, const OrderOptions& options)
-      : graph_(graph), chosen_(chosen), storage_(storage), options_(options) {
-    limits_.time_limit = options.time_limit;
-    limits_.start = options.start;
-    limits_.stop = options.stop;
-  }
+      : graph_(graph), chosen_(chosen), storage_(storage), options_(options) {}
 
   OpOrder run() {
     order_.ops.resize(graph_.ops().size());
@@ -47,7 +43,7 @@ class Ordering {
 
  private:
   void search() {
-    const Deadline deadline(limits_);
+    const Deadline deadline(options_);
     const ContentsModel model(graph_, storage_);
     OrderReporter tell(options_.on_order);
     FoundOrders found;
@@ -100,7 +96,6 @@ class Ordering {
   const ChosenOrder& chosen_;
   const StorageOptions& storage_;
   const OrderOptions& options_;
-  Limits limits_;
   OpOrder order_;
 };
 

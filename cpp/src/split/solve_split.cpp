@@ -10,7 +10,6 @@
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
-#include "memplan/limits.hpp"
 #include "memplan/order.hpp"
 #include "split/split_search.hpp"
 
@@ -68,10 +67,7 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
 
 FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
                       const SplitOptions& options) {
-  Limits limits;
-  limits.time_limit = options.time_limit;
-  limits.stop = options.stop;
-  const Deadline deadline(limits);
+  const Deadline deadline(options);
   SplitSearch search(graph, storage, {facts, options.call, options.byte, options.max_pieces}, options.work, deadline);
   const Bytes capacity = options.capacity.value_or(0);
   SplitState state = search.reached(capacity, options.again);
@@ -106,11 +102,8 @@ class SplitSolver {
         fit_(fit),
         split_(split),
         others_(others),
-        planner_(planner) {
-    limits_.time_limit = split.time_limit;
-    limits_.start = std::chrono::steady_clock::now();
-    limits_.stop = split.stop;
-  }
+        planner_(planner),
+        begin_(split.start.value_or(std::chrono::steady_clock::now())) {}
 
   SplitPlan run(bool reorder) {
     const Bytes floor = split_floor(*graph_, storage_);
@@ -140,7 +133,7 @@ class SplitSolver {
     const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
     if (others_ || reorder || enough) {
       consider([&] { return std::optional(SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}); });
-      const bool ended = split_.time_limit && seconds_since(*limits_.start) > kPartAsItIs * *split_.time_limit;
+      const bool ended = split_.time_limit && seconds_since(begin_) > kPartAsItIs * *split_.time_limit;
       if (!ended) fitted_.emplace_back();  // in no pieces, in either order
     }
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
@@ -182,7 +175,7 @@ class SplitSolver {
 
   std::optional<double> left(double share = 1) const {
     if (!split_.time_limit) return std::nullopt;
-    return std::max(1e-3, share * (*split_.time_limit - seconds_since(*limits_.start)));
+    return std::max(1e-3, share * (*split_.time_limit - seconds_since(begin_)));
   }
 
   FittedPlan fitted(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts, bool reorder,
@@ -190,6 +183,7 @@ class SplitSolver {
     FitOptions options = fit_;
     options.capacity = split_.capacity.value_or(0);
     options.time_limit = left(share);
+    options.start.reset();
     options.work /= split_.capacity ? kFits : kLeastFits;
     if (split_.capacity) return solve_changed(graph, facts, storage_, options, reorder, planner_);
     return solve_changed_least(graph, facts, storage_, options, reorder, planner_);
@@ -200,6 +194,7 @@ class SplitSolver {
     SplitOptions options = split_;
     options.again = again;
     options.max_pieces = most;
+    options.start.reset();
     if (searched_++ > 0) options.work /= kSearches;
     std::optional<InfeasibleError> refused;
     for (int asked = 1;; ++asked) {
@@ -249,7 +244,7 @@ class SplitSolver {
   const SplitOptions& split_;
   bool others_;
   const ChosenPlanner& planner_;
-  Limits limits_;
+  const std::chrono::steady_clock::time_point begin_;
   bool reordered_ = false;
   std::vector<std::vector<SplitChange>> fitted_;  // what was made to fit, in this order of the ops
   Bytes least_load_ = kMaxBytes;                  // in pieces
@@ -279,11 +274,12 @@ std::shared_ptr<const Graph> finest_first(const Graph& graph) {
 SplitPlan in_either(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts,
                     const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                     bool reorder, const ChosenPlanner& planner) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = split.start.value_or(std::chrono::steady_clock::now());
   const std::shared_ptr<const Graph> other = finest_first(*graph);
   const auto solved = [&](const std::shared_ptr<const Graph>& one, double share) {
     SplitOptions options = split;
     if (options.time_limit) options.time_limit = std::max(1e-3, share * (*split.time_limit - seconds_since(start)));
+    options.start.reset();
     return SplitSolver(one, facts, storage, fit, options, others, planner).run(reorder);
   };
   if (!other) return solved(graph, 1);
@@ -306,17 +302,17 @@ SplitPlan in_either(const std::shared_ptr<const Graph>& graph, const std::vector
 SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                       const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                       bool reorder, const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = split.start.value_or(std::chrono::steady_clock::now());
   FitOptions part = fit;
-  part.time_limit = split.time_limit;
+  static_cast<Limits&>(part) = split;
   if (part.time_limit) *part.time_limit *= kPartAsItIs;
-  part.stop = split.stop;
   std::optional<FittedPlan> given =
       try_as_it_is(as_it_is.value_or(AsItIs{graph, storage}), planner, split.capacity, part).plan;
   if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};
   SplitOptions rest = split;
   const auto found_in_pieces = [&] {
     if (split.time_limit) rest.time_limit = std::max(1e-3, *split.time_limit - seconds_since(start));
+    rest.start.reset();
     return in_either(graph, facts, storage, fit, rest, others, reorder, planner);
   };
   if (split.capacity) try {
