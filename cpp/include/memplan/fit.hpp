@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/limits.hpp"
 #include "memplan/storage.hpp"

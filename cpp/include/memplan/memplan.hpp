@@ -1,7 +1,7 @@
 // memplan: static memory planning for neural networks. Includes the whole public interface.
 #pragma once
 
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/branches.hpp"
 #include "memplan/buffers.hpp"

@@ -27,7 +27,7 @@
 #include <span>
 #include <vector>
 
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 

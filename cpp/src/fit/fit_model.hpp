@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/storage.hpp"
 #include "order/contents_model.hpp"

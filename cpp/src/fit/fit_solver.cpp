@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "fit/fitter.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
@@ -15,9 +15,8 @@ namespace memplan {
 
 namespace {
 
-constexpr int kMostTargets = 6;      // loads that are asked for, until the plan fits too
-constexpr double kAfterStop = 0.1;   // seconds, to end with what there is
-constexpr double kLeastPart = 1e-3;  // that a part is given, whatever is left
+constexpr int kMostTargets = 6;     // loads that are asked for, until the plan fits too
+constexpr double kAfterStop = 0.1;  // seconds, to end with what there is
 constexpr double kPartOfBestOrder = 1.0 / 3;
 
 class FitSolver {
@@ -29,7 +28,6 @@ class FitSolver {
         options_(options),
         planner_(planner),
         orders_{{std::move(graph), facts}} {
-    options_.start.reset();  // parts are given what is left when they begin
     if (options_.stop)
       options_.stop = [this, stop = options.stop] {
         if (!stopped_ && stop()) stopped_ = Clock::now();
@@ -40,7 +38,7 @@ class FitSolver {
   // Lets the ops run in the order of the least load that is found, too.
   void add_best_order() {
     OrderOptions options;
-    options.time_limit = left(kPartOfBestOrder);
+    limit(options, kPartOfBestOrder);
     options.stop = options_.stop;
     const OpOrder best = best_order(*orders_[0].graph, storage_, options);
     if (best.found_by == "given") return;
@@ -111,18 +109,19 @@ class FitSolver {
     } rest;
   };
 
-  // Seconds of this share of what is left of the limit; of one that was interrupted, just enough to end.
-  std::optional<double> left(double share = 1) const {
-    if (stopped_) return std::max(kLeastPart, share * (kAfterStop - seconds_since(*stopped_)));
-    if (!options_.time_limit) return std::nullopt;
-    return std::max(kLeastPart, share * (*options_.time_limit - seconds_since(begin_)));
+  // To this share of what is left of the limit; once interrupted, of just enough to end.
+  void limit(Limits& part, double share = 1) const {
+    if (stopped_)
+      share_time(part, kAfterStop, *stopped_, share);
+    else
+      share_time(part, options_.time_limit, begin_, share);
   }
 
   // The other orders need time too, and so does the plan.
   template <class Fit>
   Candidate made(std::size_t order, Fit&& fit) {
     FitOptions options = options_;
-    options.time_limit = left(1 / (static_cast<double>(orders_.size() - order) + 0.5));
+    limit(options, 1 / (static_cast<double>(orders_.size() - order) + 0.5));
     Fitted fitted = fit(orders_[order], options);
     return {order,
             std::make_shared<const Graph>(std::move(fitted.graph)),
@@ -173,7 +172,7 @@ class FitSolver {
   GraphPlan planned(const Candidate& fitted, std::optional<Bytes> capacity) {
     PlanOptions options;
     options.capacity = capacity;
-    options.time_limit = left();
+    limit(options);
     if (!stopped_) options.stop = options_.stop;
     try {
       return solve(*fitted.graph, planner_, storage_, options);

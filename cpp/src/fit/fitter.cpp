@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "fit/cover.hpp"
 #include "fit/exact.hpp"
 #include "fit/fit_search.hpp"
@@ -130,7 +131,7 @@ class WithinCapacity {
   // Until this part of the time limit has passed, counted from the start of all.
   Limits until(double part) const {
     Limits limits = limits_;
-    if (limits.time_limit) *limits.time_limit *= part;
+    limits.time_limit = share_of(limits.time_limit, part);
     return limits;
   }
 

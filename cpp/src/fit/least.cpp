@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "fit/fitter.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
@@ -99,7 +100,7 @@ class Descent {
     options.any = any;
     options.work = work_ / part;
     options.states = part == 1 ? options_.states : options_.states / kPartOfStates;
-    if (const std::optional<double> left = deadline_.left()) options.time_limit = share * *left;
+    options.time_limit = share_of(deadline_.left(), share);
     options.start.reset();
     try {
       return fitter_.within(options);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fit/schedule.hpp"
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
 
 namespace memplan {

@@ -1,10 +1,9 @@
 #include "memplan/solve_fit.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "fit/fit_solver.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/infeasible.hpp"
@@ -14,22 +13,15 @@ namespace memplan {
 namespace {
 
 constexpr double kPartAsItIs = 0.3;  // of the time
-constexpr double kLeastPart = 1e-3;  // seconds that a part is given, whatever is left
-
-std::optional<double> left(std::optional<double> limit, std::chrono::steady_clock::time_point begin) {
-  if (limit) *limit = std::max(kLeastPart, *limit - seconds_since(begin));
-  return limit;
-}
 
 // Tries the graph as it is, and says how much time is left.
 TriedAsItIs tried_first(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
                         FitOptions& options) {
   const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   FitOptions part = options;
-  if (part.time_limit) *part.time_limit *= kPartAsItIs;
+  part.time_limit = share_of(options.time_limit, kPartAsItIs);
   TriedAsItIs tried = try_as_it_is(given, planner, capacity, part);
-  options.time_limit = left(options.time_limit, begin);
-  options.start.reset();
+  share_time(options, options.time_limit, begin);
   return tried;
 }
 
@@ -39,12 +31,11 @@ TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std:
                          const FitOptions& options) {
   const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   PlanOptions plan;
-  plan.time_limit = options.time_limit;
   plan.stop = options.stop;
   TriedAsItIs tried;
   const auto consider = [&](std::optional<Bytes> within) {
     plan.capacity = within;
-    plan.time_limit = left(options.time_limit, begin);
+    share_time(plan, options.time_limit, begin);
     GraphPlan found = solve(*given.graph, planner, given.storage, plan);
     if (!tried.plan || found.plan.peak < tried.plan->found.plan.peak)
       tried.plan = FittedPlan{given.graph, std::move(found), {}, false, 0, 0, 0, true};
@@ -75,7 +66,7 @@ FittedPlan solve_fit(std::shared_ptr<const Graph> graph, const std::vector<OpFac
     return solve_changed(graph, facts, storage, rest, reorder, planner, std::move(tried.refused));
   } catch (const InfeasibleError& error) {
     if (error.proven()) throw;
-    rest.time_limit = left(options.time_limit, begin);
+    share_time(rest, options.time_limit, begin);
     FittedPlan least = solve_changed_least(std::move(graph), facts, storage, rest, reorder, planner);
     if (least.found.plan.peak > options.capacity) throw;
     least.cost_bound = 0;  // it is one of smaller capacities

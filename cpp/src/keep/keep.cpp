@@ -6,8 +6,9 @@
 #include <string_view>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "keep/fewest_moves.hpp"
-#include "keep/wishes.hpp"
+#include "keep/wished_offsets.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/near.hpp"
 #include "memplan/registry.hpp"
@@ -272,7 +273,7 @@ Kept solve_keeping(const Problem& problem, std::span<const Bytes> wishes, const 
                    const ChosenPlanner& planner) {
   const auto begin = options.start.value_or(std::chrono::steady_clock::now());
   PlanOptions first = options, rest = options;
-  if (options.time_limit && (planner.planner.supports & kStart) != 0) *first.time_limit *= kPartBeforeKeep;
+  if ((planner.planner.supports & kStart) != 0) first.time_limit = share_of(options.time_limit, kPartBeforeKeep);
   Plan plan = solve(problem, planner, first);
   rest.start = begin;
   return keep(problem, std::move(plan), wishes, rest);

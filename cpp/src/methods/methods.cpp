@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/crossings.hpp"
 #include "memplan/errors.hpp"
@@ -22,9 +23,8 @@ namespace memplan {
 
 namespace {
 
-constexpr double kShareOfMethods = 0.5;    // of a time limit: for each alone, together
-constexpr double kLeastOfWhole = 0.1;      // of it: for all as one problem, however much time is gone
-constexpr double kLeastForMethods = 1e-3;  // for a search
+constexpr double kShareOfMethods = 0.5;  // of a time limit: for each alone, together
+constexpr double kLeastOfWhole = 0.1;    // of it: for all as one problem, however much time is gone
 
 const Graph* graph_of(const Method& method) {
   const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&method.source);
@@ -149,17 +149,12 @@ class MethodsSolver {
   }
 
  private:
-  PlanOptions options(std::optional<double> seconds) const {
+  // With what is left of a time limit, which counts from `begin`.
+  PlanOptions options(std::optional<double> limit, std::chrono::steady_clock::time_point begin) const {
     PlanOptions asked = options_;
-    asked.start = {};
     asked.capacity = {};
-    asked.time_limit = seconds ? std::optional(std::max(*seconds, kLeastForMethods)) : std::nullopt;
+    share_time(asked, limit, begin);
     return asked;
-  }
-
-  // What is left of a time limit, which counts from a start.
-  static std::optional<double> left(std::optional<double> limit, std::chrono::steady_clock::time_point start) {
-    return limit ? std::optional(*limit - seconds_since(start)) : std::nullopt;
   }
 
   void prepare() {
@@ -202,15 +197,14 @@ class MethodsSolver {
   // The first plan that peaks at or below `enough` will do, if there is one.
   MethodPlan alone(std::size_t m, Bytes enough) const {
     const auto begin = std::chrono::steady_clock::now();
-    std::optional<double> share;
-    if (options_.time_limit) share = *options_.time_limit * kShareOfMethods / static_cast<double>(methods_.size());
-    PlanOptions asked = options(share);
+    const auto share = share_of(options_.time_limit, kShareOfMethods / static_cast<double>(methods_.size()));
+    PlanOptions asked = options(share, begin);
     if (enough > 0) asked.capacity = enough;
     return named(methods_[m], [&] {
       try {
         return solved(m, asked);
       } catch (const InfeasibleError&) {
-        return solved(m, options(left(share, begin)));
+        return solved(m, options(share, begin));
       }
     });
   }
@@ -250,9 +244,8 @@ class MethodsSolver {
 
   // The first plan that peaks at or below `enough` will do: a method alone needs as much.
   Plan plan_whole(const Problem& problem, Bytes enough) const {
-    std::optional<double> seconds = left(options_.time_limit, start_);
-    if (seconds) seconds = std::max(*seconds, kLeastOfWhole * *options_.time_limit);
-    PlanOptions asked = options(seconds);
+    PlanOptions asked = options(options_.time_limit, start_);
+    if (asked.time_limit) asked.time_limit = std::max(*asked.time_limit, kLeastOfWhole * *options_.time_limit);
     asked.capacity = std::min(enough, options_.capacity.value_or(enough));
     try {
       return solve(problem, planner_, asked, tell_);

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/order.hpp"
@@ -21,7 +21,6 @@ namespace memplan {
 
 namespace {
 
-constexpr double kLeastSeconds = 1e-3;  // that a plan is given, whatever is left
 constexpr double kPartOfOrder = 0.25;   // of a time limit, for the search of "best"
 constexpr std::size_t kMostListed = 5;  // buffers in a message
 
@@ -232,7 +231,7 @@ class GraphPoolSolver {
  private:
   OpOrder found_order(bool or_given) const {
     OrderOptions options;
-    if (options_.time_limit) options.time_limit = or_given ? kPartOfOrder * *options_.time_limit : *options_.time_limit;
+    options.time_limit = share_of(options_.time_limit, or_given ? kPartOfOrder : 1);
     options.start = begin_;
     options.stop = options_.stop;
     options.on_order = on_order_;
@@ -259,8 +258,7 @@ class GraphPoolSolver {
   // Keeps the plan of one choice of sharing if it costs less than those before, or peaks lower at that cost; true then.
   bool attempt(const std::shared_ptr<const Graph>& graph, SpreadOut::Made made, const StorageOptions& storage) {
     PlanOptions options = options_;
-    if (options.time_limit)
-      options.time_limit = std::max(kLeastSeconds, (*options.time_limit - seconds_since(begin_)) / left_);
+    share_time(options, options_.time_limit, begin_, 1.0 / left_);
     --left_;
     try {
       PoolTask task{pools_, made.problem, Accepted(*graph, pools_).of(made.buffers),

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/plan.hpp"
@@ -225,7 +226,7 @@ class Pricing {
   void in_share(double share, const Deadline& deadline, Work&& work) {
     PlanOptions part;
     part.stop = options_.stop;
-    if (const auto left = deadline.left()) part.time_limit = share * *left;
+    part.time_limit = share_of(deadline.left(), share);
     const Deadline ends(part);
     try {
       work(ends);
@@ -286,7 +287,7 @@ PricedPlan solve_priced(const Problem& problem, std::span<const PairPrice> price
                         const PricingEffort& effort, const OnPricedPlan& tell, const ChosenPlanner& planner) {
   const auto begin = options.start.value_or(Clock::now());
   PlanOptions first = options, rest = options;
-  if (options.time_limit && !options.capacity) *first.time_limit *= kPartBeforePrices;
+  if (!options.capacity) first.time_limit = share_of(options.time_limit, kPartBeforePrices);
   const Plan plan = solve(problem, planner, first);
   rest.start = begin;
   rest.lower_bound = plan.placement_bound;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/sharing_bound.hpp"
@@ -20,8 +21,7 @@ namespace memplan {
 
 namespace {
 
-constexpr double kShareOfLargest = 0.5;   // of a time limit
-constexpr double kLeastPerSearch = 1e-3;  // seconds
+constexpr double kShareOfLargest = 0.5;  // of a time limit
 
 constexpr std::pair<Sharing, std::vector<View> Op::*> kByChoice[] = {
     {Sharing::inplace, &Op::inplace}, {Sharing::slice, &Op::slices}, {Sharing::concat, &Op::concats}};
@@ -128,9 +128,7 @@ class RangeSolver {
  private:
   PlanOptions options(double share) const {
     PlanOptions asked = options_;
-    asked.start = {};
-    if (asked.time_limit)
-      asked.time_limit = std::max((*asked.time_limit - seconds_since(start_)) * share, kLeastPerSearch);
+    share_time(asked, options_.time_limit, start_, share);
     return asked;
   }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/registry.hpp"
@@ -68,11 +69,11 @@ Bytes bound_of(const Problem& asked, const Reduction& reduction, const PlanOptio
   const Problem& problem = reduction.problem();
   const Bytes fixed = std::max(fixed_bound(problem), aligned_load(asked));
   if (problem.conflicts() == nullptr && !problem.has_shapes()) return std::max(fixed, load(problem));
-  constexpr double kShare = 8;                      // of the time, one part
+  constexpr double kShare = 1.0 / 8;                // of the time
   constexpr std::int64_t kWork = kCliqueWork / 10;  // every planner waits for it
   PlanOptions part;
   part.stop = options.stop;
-  if (options.time_limit) part.time_limit = *options.time_limit / kShare;
+  part.time_limit = share_of(options.time_limit, kShare);
   return std::max(fixed, end_of(problem, heaviest_clique(problem, part, kWork)));
 }
 

@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/happens_before.hpp"
 #include "memplan/registry.hpp"
@@ -146,7 +148,7 @@ class GraphSolver {
   bool may_choose() const { return on_one_stream(graph_) || possible_.size() <= kMostOnStreams; }
 
   bool may_go_on() const {
-    if (best_->plan.interrupted || (options_.time_limit && *options_.time_limit <= since_start())) return false;
+    if (best_->plan.interrupted || (options_.time_limit && *options_.time_limit <= seconds_since(start_))) return false;
     return options_.capacity ? !fits(best_->plan, options_) : !best_->plan.optimal;
   }
 
@@ -166,7 +168,7 @@ class GraphSolver {
         tell_({buffers, std::move(plan)});
       };
     PlanOptions rest = options_;
-    if (rest.time_limit) *rest.time_limit = std::max(kLeastSeconds, *rest.time_limit - since_start());
+    share_time(rest, options_.time_limit, start_);
     Plan plan = memplan::attempt(buffers.problem, planner_, rest, listener_);
     bounded(plan);
     check(buffers, plan);
@@ -182,16 +184,11 @@ class GraphSolver {
     return found;
   }
 
-  double since_start() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
   void check(const Buffers& buffers, const Plan& plan) const {
     throw_if_any(replay_all(graph_, buffers, plan.offsets, kListedViolations), planner_.planner);
   }
 
   static constexpr std::int64_t kWorkOfChoosing = 1'000'000;
-  static constexpr double kLeastSeconds = 1e-3;     // for a search, however long its problem was in the making
   static constexpr int kMostOpen = 2;               // choices whose plans are not proven
   static constexpr std::size_t kMostOnStreams = 6;  // that may share bytes, to plan all subsets
 

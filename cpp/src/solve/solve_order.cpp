@@ -1,11 +1,12 @@
 #include "memplan/solve_order.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/order_bound.hpp"
 #include "solve/attempt.hpp"
@@ -73,12 +74,9 @@ class OrderedSolver {
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
   void look_for_order(bool or_given) {
     OrderOptions options;
-    if (options_.time_limit)
-      options.time_limit = or_given ? kPartOfSearch * *options_.time_limit : *options_.time_limit;
+    options.time_limit = share_of(options_.time_limit, or_given ? kPartOfSearch : 1);
     options.start = start_;
     options.stop = options_.stop;
     options.on_order = on_order_;
@@ -87,13 +85,14 @@ class OrderedSolver {
   }
 
   bool is_time_for_both() const {
-    return !options_.time_limit || *options_.time_limit - seconds() > 2 * kFormsPerPlan * order_.seconds_to_form;
+    return !options_.time_limit ||
+           *options_.time_limit - seconds_since(start_) > 2 * kFormsPerPlan * order_.seconds_to_form;
   }
 
   // Plans a graph in a part of the time that is left, and keeps the plan that peaks lowest.
   void plan(const std::shared_ptr<const Graph>& graph, double part) {
     PlanOptions options = options_;
-    if (options.time_limit) options.time_limit = std::max(kLeast, part * (*options.time_limit - seconds()));
+    share_time(options, options_.time_limit, start_, part);
     OnGraphPlan tell;
     if (tell_)
       tell = [&](GraphPlan found) {
@@ -120,8 +119,6 @@ class OrderedSolver {
       ended_ = std::current_exception();
     }
   }
-
-  static constexpr double kLeast = 1e-3;  // seconds that a plan is given, whatever is left
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::shared_ptr<const Graph> graph_;

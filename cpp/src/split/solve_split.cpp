@@ -1,10 +1,12 @@
 #include "memplan/solve_split.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <utility>
 
 #include "base/deadline.hpp"
+#include "base/time_share.hpp"
 #include "fit/fit_solver.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/buffers.hpp"
@@ -86,6 +88,8 @@ namespace {
 
 constexpr int kMostAsked = 4;                       // loads that are asked for, until the plan fits too
 constexpr double kPartAsItIs = 0.3;                 // of the time, without pieces
+constexpr double kPartOfPieces = 0.7;               // of what is left, to find them
+constexpr double kPartOfReordering = 0.3;           // of what is left, to find one of the ops
 constexpr double kPartOfFirst = 0.5;                // of the time, for the loops of views as they are given
 constexpr double kWorth = 0.01;                     // of the peak, for which the other order of them is taken
 constexpr std::int64_t kFits = 8, kLeastFits = 32;  // a part of the work for each graph that is made to fit
@@ -173,17 +177,13 @@ class SplitSolver {
 
   Bytes load_of(const Graph& graph) const { return load(buffers_of(graph, storage_).problem); }
 
-  std::optional<double> left(double share = 1) const {
-    if (!split_.time_limit) return std::nullopt;
-    return std::max(1e-3, share * (*split_.time_limit - seconds_since(begin_)));
-  }
+  void limit(Limits& part, double share) const { share_time(part, split_.time_limit, begin_, share); }
 
   FittedPlan fitted(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts, bool reorder,
                     double share) const {
     FitOptions options = fit_;
     options.capacity = split_.capacity.value_or(0);
-    options.time_limit = left(share);
-    options.start.reset();
+    limit(options, share);
     options.work /= split_.capacity ? kFits : kLeastFits;
     if (split_.capacity) return solve_changed(graph, facts, storage_, options, reorder, planner_);
     return solve_changed_least(graph, facts, storage_, options, reorder, planner_);
@@ -194,11 +194,10 @@ class SplitSolver {
     SplitOptions options = split_;
     options.again = again;
     options.max_pieces = most;
-    options.start.reset();
     if (searched_++ > 0) options.work /= kSearches;
     std::optional<InfeasibleError> refused;
     for (int asked = 1;; ++asked) {
-      options.time_limit = left(0.7);
+      limit(options, kPartOfPieces);
       FoundSplit found = find_split(*graph_, facts_, storage_, options);
       least_load_ = std::min(least_load_, found.load);
       pieces_ = 0;
@@ -225,7 +224,7 @@ class SplitSolver {
   // From now on, ops run in the order of the least load that is found.
   void reorder_ops() {
     OrderOptions options;
-    options.time_limit = left(0.3);
+    limit(options, kPartOfReordering);
     options.stop = split_.stop;
     const OpOrder order = best_order(*graph_, storage_, options);
     if (order.found_by == "given") return;
@@ -274,12 +273,11 @@ std::shared_ptr<const Graph> finest_first(const Graph& graph) {
 SplitPlan in_either(const std::shared_ptr<const Graph>& graph, const std::vector<OpFacts>& facts,
                     const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                     bool reorder, const ChosenPlanner& planner) {
-  const auto start = split.start.value_or(std::chrono::steady_clock::now());
+  const auto begin = split.start.value_or(std::chrono::steady_clock::now());
   const std::shared_ptr<const Graph> other = finest_first(*graph);
   const auto solved = [&](const std::shared_ptr<const Graph>& one, double share) {
     SplitOptions options = split;
-    if (options.time_limit) options.time_limit = std::max(1e-3, share * (*split.time_limit - seconds_since(start)));
-    options.start.reset();
+    share_time(options, split.time_limit, begin, share);
     return SplitSolver(one, facts, storage, fit, options, others, planner).run(reorder);
   };
   if (!other) return solved(graph, 1);
@@ -302,17 +300,16 @@ SplitPlan in_either(const std::shared_ptr<const Graph>& graph, const std::vector
 SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                       const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                       bool reorder, const ChosenPlanner& planner, const std::optional<AsItIs>& as_it_is) {
-  const auto start = split.start.value_or(std::chrono::steady_clock::now());
+  const auto begin = split.start.value_or(std::chrono::steady_clock::now());
   FitOptions part = fit;
   static_cast<Limits&>(part) = split;
-  if (part.time_limit) *part.time_limit *= kPartAsItIs;
+  part.time_limit = share_of(split.time_limit, kPartAsItIs);
   std::optional<FittedPlan> given =
       try_as_it_is(as_it_is.value_or(AsItIs{graph, storage}), planner, split.capacity, part).plan;
   if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};
   SplitOptions rest = split;
   const auto found_in_pieces = [&] {
-    if (split.time_limit) rest.time_limit = std::max(1e-3, *split.time_limit - seconds_since(start));
-    rest.start.reset();
+    share_time(rest, split.time_limit, begin);
     return in_either(graph, facts, storage, fit, rest, others, reorder, planner);
   };
   if (split.capacity) try {

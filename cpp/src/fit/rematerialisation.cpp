@@ -1,4 +1,4 @@
-#include "memplan/again.hpp"
+#include "memplan/rematerialisation.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "keep/wishes.hpp"
+#include "keep/wished_offsets.hpp"
 
 #include <algorithm>
 #include <map>
