@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/limits.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/storage.hpp"
 
 namespace memplan {

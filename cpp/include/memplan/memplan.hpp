@@ -1,7 +1,6 @@
 // memplan: static memory planning for neural networks. Includes the whole public interface.
 #pragma once
 
-#include "memplan/rematerialisation.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/branches.hpp"
 #include "memplan/buffers.hpp"
@@ -39,6 +38,7 @@
 #include "memplan/ranges.hpp"
 #include "memplan/refute.hpp"
 #include "memplan/registry.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/replay.hpp"
 #include "memplan/reuse.hpp"
 #include "memplan/sharing_bound.hpp"

@@ -1,4 +1,4 @@
-// Again: what happens if an op runs a second time, and what that costs. It also has the record of such a change.
+// Rematerialisation: what happens if an op runs again, and what that costs. It also has the record of such a change.
 //
 // An op that draws random numbers gives something else. An op that changes its input in place would change it twice,
 // unless the input is made again first. Batch norm in training updates its statistics, but its result does not depend

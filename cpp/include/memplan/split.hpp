@@ -27,9 +27,9 @@
 #include <span>
 #include <vector>
 
-#include "memplan/rematerialisation.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/rematerialisation.hpp"
 
 namespace memplan {
 

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/rematerialisation.hpp"
 #include "memplan/storage.hpp"
 #include "order/contents_model.hpp"
 

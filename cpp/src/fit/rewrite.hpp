@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "fit/schedule.hpp"
-#include "memplan/rematerialisation.hpp"
 #include "memplan/graph.hpp"
+#include "memplan/rematerialisation.hpp"
 
 namespace memplan {
 
