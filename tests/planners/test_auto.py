@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import memplan
@@ -84,7 +84,7 @@ def test_small_problems_are_proven(rows: tuple[list[int], ...], threads: int) ->
 
 
 @given(shaped_problems(), st.sampled_from([1, 3]))
-@settings(BOUNDED, max_examples=60)
+@BOUNDED
 def test_shapes_and_conflicts_count(problem, threads: int) -> None:  # type: ignore[no-untyped-def]
     rows, parts, conflicts = problem
     shaped = memplan.Problem(*rows, parts=parts or None, conflicts=conflicts or None)

@@ -15,7 +15,7 @@ from builders.registered import END_WITH_THEIR_BEST, PLANNERS
 
 SEARCHES = END_WITH_THEIR_BEST - {"cp_sat"}
 IN_THE_CORE = [planner for planner in PLANNERS if planner != "cp_sat"]
-AFTER = 0.1  # seconds of processor time
+AFTER = 0.05  # seconds of processor time
 LATE = 0.3  # seconds of processor time: a few looks at the clock, and the verification
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="sends signals to itself")

@@ -120,9 +120,7 @@ assert imported()
         (code(run="3"), "ROW", "TypeError: run must be callable with a Problem and Options, got 3"),
     ],
 )
-def test_a_broken_one_is_named_and_breaks_no_other(
-    install: Install, text: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_one_is_named_and_breaks_no_other(install: Install, text: str, value: str, message: str) -> None:
     install("broken", text, "stacked", value=value)
     install("shelf", code(name="tidy"), "tidy")
     message = rf"planner 'stacked' of package 'broken 1\.5', \w+:{value}, .*{message}"
@@ -131,6 +129,10 @@ def test_a_broken_one_is_named_and_breaks_no_other(
     with pytest.raises(memplan.errors.PlannerError, match=message):
         memplan.plan(PAIR, "stacked")
     assert memplan.plan(PAIR, "tidy").peak == memplan.plan(PAIR).peak == 8
+
+
+def test_a_broken_one_is_named_on_the_command_line(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install("broken", "1 / 0", "stacked")
     assert main(["planners"]) == 0
     assert "memplan: left out: planner 'stacked' of package 'broken 1.5'" in capsys.readouterr().err
 

@@ -100,7 +100,7 @@ def alive_at(problem: tuple[list[int], ...], step: int) -> dict[int, int]:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(columns(max_buffers=8), st.integers(0, 60))
-@settings(BOUNDED, max_examples=30)
+@settings(BOUNDED, max_examples=20)
 def test_a_plan_that_fits_or_an_error_that_says_why(planner: str, problem: Any, capacity: int) -> None:
     names = [f"b{i}" for i in range(len(problem[0]))]
     source = memplan.Problem(*problem, names)
@@ -128,7 +128,7 @@ def test_a_plan_that_fits_or_an_error_that_says_why(planner: str, problem: Any, 
 
 @pytest.mark.parametrize("planner", ["exhaustive", CP_SAT])
 @given(columns(max_buffers=6))
-@settings(BOUNDED, max_examples=40)
+@settings(BOUNDED, max_examples=25)
 def test_exact_planners_fit_what_can_be_fitted_and_prove_the_rest(planner: str, problem: Any) -> None:
     source = memplan.Problem(*problem)
     least = memplan.plan(source, planner).peak
@@ -271,7 +271,7 @@ def expect_descent(told: list[memplan.Plan], plan: memplan.Plan) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(columns(max_buffers=12))
-@settings(BOUNDED, max_examples=15)
+@settings(BOUNDED, max_examples=10)
 def test_peaks_descend_to_the_plan(planner: str, problem: Any) -> None:
     told: list[memplan.Plan] = []
     source = memplan.Problem(*problem)
@@ -284,7 +284,7 @@ def test_peaks_descend_to_the_plan(planner: str, problem: Any) -> None:
 
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(shaped_problems(max_buffers=6))
-@settings(BOUNDED, max_examples=15)
+@settings(BOUNDED, max_examples=10)
 def test_no_bound_of_rectangles_is_told_for_shapes(planner: str, problem: Any) -> None:
     values, parts, conflicts = problem
     source = memplan.Problem(*values, parts=parts or None, conflicts=conflicts or None)
