@@ -55,26 +55,29 @@ def problems(kind: str, count: int, seed: int = 0) -> Iterator[tuple[Case, Probl
             yield made, problem, plan.peak
 
 
+# Of the first 1,433 seeds, those whose puzzle needs more than its load, has no two buffers alike, and a proof that
+# branches. To look for them takes seconds.
+SEEDS = (13, 39, 93, 139, 143, 227, 331, 432, 487, 512, 566, 612, 692, 704, 776, 782, 852, 893, 997, 1041, 1139, 1299)
+SEEDS += (1314, 1363, 1432)
+
+
 def puzzles() -> Iterator[Problem]:
     """Problems of 10 to 16 buffers that need more than their load, without alignments, no two buffers the same.
 
     In units of ten bytes the load is the same at every step; of those, up to two are missing from each buffer.
     """
-    for seed in itertools.count():
+    for seed in SEEDS:
         puzzle = tight(10 + seed % 7, steps=8, units=24, unit=1, pinwheels=1, exchanges=40, seed=seed)
-        if memplan.plan(puzzle, "valley").peak > puzzle.load:
-            less = np.random.default_rng(seed).integers(0, 3, len(puzzle))
-            problem = Problem(10 * puzzle.size - less, puzzle.first, puzzle.last)
-            rows = set(zip(problem.size.tolist(), problem.first.tolist(), problem.last.tolist(), strict=True))
-            if len(rows) == len(problem) and memplan.plan(problem, "valley").peak > problem.load:
-                yield problem
+        less = np.random.default_rng(seed).integers(0, 3, len(puzzle))
+        yield Problem(10 * puzzle.size - less, puzzle.first, puzzle.last)
 
 
 @pytest.fixture(scope="module")
 def proofs() -> list[tuple[Problem, Refutation]]:
     """Proofs of puzzles, which branch."""
-    found = ((p, proof_of(p, int(memplan.plan(p, "valley").peak) - 1)) for p in puzzles())
-    return list(itertools.islice(((p, proof) for p, proof in found if len(proof) > 1), 25))
+    found = [(p, proof_of(p, int(memplan.plan(p, "valley").peak) - 1)) for p in puzzles()]
+    assert all(len(proof) > 1 for _, proof in found)
+    return found
 
 
 # What is planned, and what the search finds
