@@ -69,10 +69,11 @@ def vit() -> Example:
     return _images(ViTForImageClassification(config), size=32)
 
 
-def gpt2() -> Example:
+def gpt2(layers: int = 2) -> Example:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(vocab_size=97, n_positions=32, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
+    width = {"n_embd": 32, "n_layer": layers, "n_head": 4}
+    config = GPT2Config(vocab_size=97, n_positions=32, **width, bos_token_id=0, eos_token_id=0)
     return _tokens(GPT2LMHeadModel(config), length=16)
 
 

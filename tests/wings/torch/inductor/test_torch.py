@@ -324,13 +324,13 @@ class Branches(nn.Module):
         return x + sum(kept)[:, None]
 
 
-def train(name: str) -> None:
+def train_gpt2() -> None:
     """The gradients of the loss as one graph."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     from builders import models
 
-    example = models.CATALOGUE[name]()
+    example = models.gpt2(layers=1)
     names = [n for n, _ in example.model.named_parameters()]
 
     def gradients(*values: torch.Tensor) -> list[torch.Tensor]:
@@ -349,7 +349,7 @@ def train(name: str) -> None:
 NETS: dict[str, Callable[[], None]] = {
     "mlp": lambda: compile_and_run(mlp(), torch.randn(4, 16)),
     "branches": lambda: compile_and_run(Branches().eval(), torch.randn(2, 8, 12, 12)),
-    "gpt2 training": lambda: train("gpt2"),
+    "gpt2 training": train_gpt2,
 }
 
 
