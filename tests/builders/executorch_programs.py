@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +20,18 @@ def program_of(models: nn.Module | Mapping[str, Any], memory: Any, **config: Any
     """The program of a model, or of exported methods by name, planned by a pass."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
-        edge = to_edge(models, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+        edge = lowered(models) if isinstance(models, Mapping) else copy.deepcopy(lowered_once(models))
         return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory, **config))
+
+
+def lowered(models: Any) -> Any:
+    return to_edge(models, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+
+
+@functools.cache
+def lowered_once(model: Any) -> Any:
+    """It takes most of the time that a program takes; passes of memory get a copy."""
+    return lowered(model)
 
 
 def runs(program: Any, *inputs: Args, method: str = "forward") -> list[list[Tensor]]:
