@@ -24,6 +24,9 @@ MOST_WORKERS = 8  # each imports torch
 FIRST = (  # files that take longest
     "notebooks/09_fit_a_budget",
     "drawing/test_page",
+    "executorch/test_executorch_programs",
+    "training/test_checkpoint",
+    "compiling/test_inductor_budget",
     "inductor/test_inductor",
     "compiling/test_inductor",
     "planning/test_contract",
@@ -32,7 +35,10 @@ FIRST = (  # files that take longest
     "cli/test_plan",
     "notebooks/02_compare_planners",
     "notebooks/03_from_torch_and_onnx",
+    "notebooks/06_run_inside_the_plan",
     "notebooks/07_order",
+    "docs/estimate",
+    "docs/fit",
     "inductor/test_torch",
 )
 
