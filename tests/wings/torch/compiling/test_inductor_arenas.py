@@ -308,9 +308,7 @@ def test_symbolic_sizes_that_are_rounded(codes: list[str]) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.Sequential(
-                nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(2), nn.Conv2d(8, 8, 3), nn.MaxPool2d(2)
-            )
+            self.layers = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(2), nn.Conv2d(8, 8, 3))
 
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
             return (self.layers(x).sigmoid().flatten(1).softmax(-1),)
