@@ -27,8 +27,8 @@ class CliqueMember(NamedTuple):
 class Clique:
     """Byte ranges of buffers of which no two may overlap in any plan: so no plan of their problem peaks below `bytes`.
 
-    They add up to `bytes`. Where the alignments of a plain buffer and of all that it conflicts with have a common
-    divisor, the buffer counts rounded up to that, but for the one that is rounded most.
+    They add up to `bytes` at least. Where the alignments of a plain buffer and of all that it conflicts with have a
+    common divisor, the buffer counts rounded up to that, but for the one that is rounded most.
     """
 
     bytes: int
@@ -59,7 +59,7 @@ class Clique:
                 raise CliqueError(f"bytes {tuple(a)} and {tuple(b)} (buffer, begin, end) may overlap in a plan")
         padding = [buffers.padding(member) for member in self.members]
         needed = sum(m.end - m.begin for m in self.members) + sum(padding) - max(padding, default=0)
-        if needed != self.bytes:
+        if needed < self.bytes:
             raise CliqueError(f"the members need {needed} bytes, not {self.bytes}")
 
     def __len__(self) -> int:
