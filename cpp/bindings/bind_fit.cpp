@@ -3,8 +3,8 @@
 #include <memory>
 #include <string_view>
 
+#include "asked.hpp"
 #include "bindings.hpp"
-#include "chosen.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/fit.hpp"
 #include "memplan/solve_fit.hpp"
@@ -72,23 +72,15 @@ std::vector<std::string> again_by_name(const Graph& graph) {
 }
 
 FittedPlan solve_fit_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
-                        const std::vector<std::string>& again, const StorageOptions& storage,
-                        std::optional<Bytes> capacity, bool recompute, std::optional<double> transfer, bool reorder,
-                        const std::string& planner, const InPython& in_python, std::optional<double> time_limit,
+                        const std::vector<std::string>& again, const StorageOptions& storage, const Asked& asked,
+                        bool recompute, std::optional<double> transfer, bool reorder,
                         const std::optional<AsItIs>& as_it_is) {
-  const py::object nobody = py::none();
-  Watch watch(nobody, true);
-  const Chosen chosen(planner, in_python, watch);
+  Call call(asked);
   const std::vector<OpFacts> facts = facts_of(cost, again);
-  FitOptions options;
-  options.capacity = capacity.value_or(0);
-  options.recompute = recompute;
-  options.transfer = transfer;
-  options.time_limit = time_limit;
-  if (watch.can_stop()) options.stop = [&] { return watch.stop(); };
-  auto [fitted, interrupted] = searched(watch, [&] {
-    return (capacity ? solve_fit : solve_fit_least)(graph, facts, storage, options, reorder, chosen.planner(),
-                                                    as_it_is);
+  const std::optional<Bytes> capacity = call.options.capacity;
+  const FitOptions options{call.options, capacity.value_or(0), recompute, transfer};
+  auto [fitted, interrupted] = searched(call.watch, [&] {
+    return (capacity ? solve_fit : solve_fit_least)(graph, facts, storage, options, reorder, call.planner(), as_it_is);
   });
   fitted.found.plan.interrupted |= interrupted;
   return std::move(fitted);
@@ -138,8 +130,8 @@ void bind_fit(py::module_& m) {
       .def_readonly("load_bound", &FittedPlan::load_bound)
       .def_readonly("as_it_is", &FittedPlan::as_it_is);
   m.def("solve_fit", &solve_fit_by, py::arg("graph"), py::arg("cost"), py::arg("again"), py::arg("storage"),
-        py::arg("capacity"), py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("planner"),
-        py::arg("in_python"), py::arg("time_limit"), py::arg("as_it_is") = py::none(),
+        py::arg("options"), py::arg("recompute"), py::arg("transfer"), py::arg("reorder"),
+        py::arg("as_it_is") = py::none(),
         "A plan within the capacity, or of as little as is reached where that is None. `as_it_is`: the graph as it is "
         "planned where nothing is given up, and its options; by default, this graph with these.");
   m.def("op_costs", &costs_by, py::arg("graph"), py::arg("by"), "What ops cost: by auto, bytes or flops.");

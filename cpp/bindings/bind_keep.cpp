@@ -11,16 +11,14 @@ namespace {
 // Offsets, who moved, how many do at least, whether it was interrupted, seconds.
 using KeptTuple = std::tuple<py::array_t<Bytes>, std::vector<Index>, Index, bool, double>;
 
-KeptTuple keep_offsets(const Problem& problem, py::handle offsets, py::handle wishes, std::optional<Bytes> capacity,
-                       std::optional<double> time_limit, std::uint64_t seed, int threads) {
+KeptTuple keep_offsets(const Problem& problem, py::handle offsets, py::handle wishes, const Asked& asked) {
   Plan plan;
   plan.offsets = int64_column(offsets, "offsets");
   const std::vector<Bytes> values = int64_column(wishes, "wishes");
   require_one_per_buffer(problem, plan.offsets);
   plan.peak = peak_of(problem, plan.offsets);
-  const py::none nobody;
-  Asked asked(time_limit, seed, threads, capacity, nobody, true, std::nullopt);
-  Kept kept = solved(asked, [&] { return keep(problem, std::move(plan), values, asked.options); }, true);
+  Call call(asked);
+  Kept kept = solved(call.watch, [&] { return keep(problem, std::move(plan), values, call.options); }, true);
   return {adopt(std::move(kept.plan.offsets)), std::move(kept.moved), kept.moved_bound, kept.plan.interrupted,
           kept.plan.seconds};
 }
@@ -53,8 +51,7 @@ void bind_keep(py::module_& m) {
       py::arg("problem"), py::arg("wishes"),
       "Offsets (int64, bytes): where they are wished, -1 for nowhere, or as little above as is free in their order.");
   m.def(
-      "keep", &keep_offsets, py::arg("problem"), py::arg("offsets"), py::arg("wishes"),
-      py::arg("capacity") = py::none(), py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
+      "keep", &keep_offsets, py::arg("problem"), py::arg("offsets"), py::arg("wishes"), py::arg("options") = Asked(),
       "A plan as high as one with these offsets, or as the capacity, of which few are not as wished, -1 for nowhere:\n"
       "its offsets, which buffers lie elsewhere, how many do at least, whether Ctrl-C ended it, and seconds. It is\n"
       "verified. The GIL is released.");

@@ -4,7 +4,6 @@
 
 #include "arrays.hpp"
 #include "asked.hpp"
-#include "chosen.hpp"
 #include "memplan/crossings.hpp"
 #include "memplan/methods.hpp"
 
@@ -22,8 +21,7 @@ using MethodPlanTuple = std::tuple<MaybeGraph, Buffers, Plan, Bytes>;
 using MethodsTuple = std::tuple<Problem, Plan, std::vector<MethodPlanTuple>, Bytes>;
 
 MethodsTuple solve_methods_of(const std::vector<MethodRow>& rows, const std::vector<StayingRow>& shared,
-                              const std::string& planner, std::optional<double> time_limit, std::uint64_t seed,
-                              int threads, std::optional<Bytes> capacity, const InPython& in_python) {
+                              const Asked& asked) {
   std::vector<Method> methods;
   for (const auto& [name, source, storage, order] : rows) {
     Method& method = methods.emplace_back(Method{name, {}, storage.value_or(StorageOptions()), order});
@@ -34,10 +32,8 @@ MethodsTuple solve_methods_of(const std::vector<MethodRow>& rows, const std::vec
   }
   std::vector<Staying> staying;
   for (const auto& [name, tensors] : shared) staying.push_back({name, tensors});
-  const py::none nobody;
-  Asked asked(time_limit, seed, threads, capacity, nobody, true, std::nullopt);
-  const Chosen chosen(planner, in_python, asked.watch);
-  MethodsPlan found = solved(asked, [&] { return solve_methods(methods, staying, chosen.planner(), asked.options); });
+  Call call(asked);
+  MethodsPlan found = solved(call.watch, [&] { return solve_methods(methods, staying, call.planner(), call.options); });
   std::vector<MethodPlanTuple> plans;
   for (MethodPlan& method : found.methods)
     plans.emplace_back(
@@ -73,9 +69,7 @@ std::vector<std::string> crossings_of(const std::vector<PlacedRow>& rows, const 
 }  // namespace
 
 void bind_methods(py::module_& m) {
-  m.def("solve_methods", &solve_methods_of, py::arg("methods"), py::arg("shared"), py::arg("planner") = "auto",
-        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        py::arg("capacity") = py::none(), py::arg("in_python") = py::none(),
+  m.def("solve_methods", &solve_methods_of, py::arg("methods"), py::arg("shared"), py::arg("options") = Asked(),
         "Plans methods, rows (name, graph or problem, storage options, order), in one arena, and verifies the result.\n"
         "Rows of `shared` are (name, per method its tensors there). All methods as one problem, its plan, per method\n"
         "the graph in the order of the plan, buffers, plan and bound of all orders, and what every arena needs. Of a\n"

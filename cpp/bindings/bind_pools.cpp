@@ -1,6 +1,5 @@
 #include "arrays.hpp"
 #include "asked.hpp"
-#include "chosen.hpp"
 
 namespace memplan::bindings {
 
@@ -23,33 +22,24 @@ std::vector<Pool> pools_of(const std::vector<PoolRow>& rows) {
 }
 
 PlanInPools plan_pools(const Problem& problem, const std::vector<PoolRow>& pools, const Layout& fixed,
-                       py::handle accesses, const std::string& planner, const InPython& in_python,
-                       std::optional<double> time_limit, std::uint64_t seed, int threads) {
+                       py::handle accesses, const Asked& asked) {
   const std::vector<Pool> given = pools_of(pools);
   const std::vector<std::int64_t> counts = int64_column(accesses, "accesses");
-  const py::none nobody;
-  Asked asked(time_limit, seed, threads, std::nullopt, nobody, true, std::nullopt);
-  const Chosen chosen(planner, in_python, asked.watch);
-  const auto solve = [&] { return solve_in_pools(problem, given, chosen.planner(), asked.options, fixed, counts); };
-  return solved(asked, solve, true);
+  Call call(asked);
+  const auto solve = [&] { return solve_in_pools(problem, given, call.planner(), call.options, fixed, counts); };
+  return solved(call.watch, solve, true);
 }
 
 GraphInPools plan_graph_pools(const std::shared_ptr<Graph>& graph, const std::string& order,
                               const std::vector<PoolRow>& pools, const StorageOptions& storage,
-                              const Accesses& accesses, const std::string& planner, const InPython& in_python,
-                              std::optional<double> time_limit, std::uint64_t seed, int threads,
-                              const py::object& on_order) {
+                              const Accesses& accesses, const Asked& asked) {
   const std::vector<Pool> given = pools_of(pools);
   const ChosenOrder by = choose_order(order);
-  const py::none nobody;
-  Asked asked(time_limit, seed, threads, std::nullopt, nobody, true, std::nullopt);
-  const Chosen chosen(planner, in_python, asked.watch);
-  OnOrder progress;
-  if (!on_order.is_none()) progress = [&](const OrderProgress& found) { asked.watch.call(on_order, found); };
-  return solved(
-      asked,
-      [&] { return solve_in_pools(graph, given, chosen.planner(), asked.options, storage, by, accesses, progress); },
-      true);
+  Call call(asked);
+  const auto solve = [&] {
+    return solve_in_pools(graph, given, call.planner(), call.options, storage, by, accesses, call.on_order());
+  };
+  return solved(call.watch, solve, true);
 }
 
 // Which pools take which buffers, as rows.
@@ -109,12 +99,11 @@ void bind_pools(py::module_& m) {
   py::class_<PoolFault>(m, "PoolFault", "What is wrong with a plan in several pools.")
       .def_readonly("message", &PoolFault::message);
   m.def("plan_pools", &plan_pools, py::arg("problem"), py::arg("pools"), py::arg("fixed"), py::arg("accesses"),
-        py::arg("planner"), py::arg("in_python"), py::arg("time_limit"), py::arg("seed"), py::arg("threads"),
+        py::arg("options"),
         "Plans a problem in several pools: (name, capacity, alignment, base, cost of a byte, what it accepts,\n"
         "reserved rows). `fixed` says what is pinned and reserved, `accesses` how often each buffer is accessed.");
   m.def("plan_graph_pools", &plan_graph_pools, py::arg("graph"), py::arg("order"), py::arg("pools"), py::arg("storage"),
-        py::arg("accesses"), py::arg("planner"), py::arg("in_python"), py::arg("time_limit"), py::arg("seed"),
-        py::arg("threads"), py::arg("on_order"), "The same of a graph, in an order by name.");
+        py::arg("accesses"), py::arg("options"), "The same of a graph, in an order by name.");
   m.def("pool_faults", &faults_of, py::arg("problem"), py::arg("offsets"), py::arg("pools"), py::arg("pool"),
         py::arg("takes") = py::none(),
         "What is wrong with where buffers lie, in pools (name, capacity, alignment, base, begin, peak).");

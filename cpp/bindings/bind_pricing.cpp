@@ -65,21 +65,19 @@ std::vector<std::pair<std::string, std::string>> paying_names(const Problem& pro
 }
 
 PricedPlan price_plan(const Problem& problem, const py::array_t<std::int64_t>& prices, py::handle start,
-                      std::optional<double> time_limit, std::uint64_t seed, std::optional<Bytes> capacity,
-                      Bytes lower_bound, const py::object& tell, bool interruptible, int tries, std::int64_t work) {
+                      const Asked& asked, int tries, std::int64_t work) {
   const auto begin = std::chrono::steady_clock::now();
-  Asked asked(time_limit, seed, 1, capacity, tell, interruptible, std::nullopt);
+  Call call(asked);
   const std::vector<PairPrice> pairs = pairs_of(problem, prices);
   const std::vector<Bytes> offsets = int64_column(start, "start");
-  asked.options.start = begin;
-  asked.options.lower_bound = lower_bound;
+  call.options.start = begin;
   OnPricedPlan told;
-  if (asked.watch.listens()) told = [&](const PricedPlan& plan) { asked.watch.tell(plan); };
+  if (call.watch.listens()) told = [&](const PricedPlan& plan) { call.watch.tell(plan); };
   PricedPlan plan = [&] {
     const py::gil_scoped_release release;
-    return cheapest_sharing(problem, pairs, offsets, asked.options, {tries, work}, told);
+    return cheapest_sharing(problem, pairs, offsets, call.options, {tries, work}, told);
   }();
-  plan.interrupted |= asked.watch.interrupted(true);
+  plan.interrupted |= call.watch.interrupted(true);
   return plan;
 }
 
@@ -101,11 +99,9 @@ void bind_pricing(py::module_& m) {
   m.def("paying_pairs", &paying_names, py::arg("problem"), py::arg("prices"), py::arg("offsets"),
         "The names of the pairs with a price that share bytes, by position.");
   m.def("price_plan", &price_plan, py::arg("problem"), py::arg("prices"), py::arg("start"),
-        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("capacity") = py::none(),
-        py::arg("lower_bound") = 0, py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("tries") = PricingEffort().tries, py::arg("work") = PricingEffort().work,
-        "From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` is\n"
-        "called with each better plan. No plan peaks below `lower_bound`.");
+        py::arg("options") = Asked(), py::arg("tries") = PricingEffort().tries, py::arg("work") = PricingEffort().work,
+        "From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` of\n"
+        "the options is called with each better plan. No plan peaks below their `lower_bound`.");
 }
 
 }  // namespace memplan::bindings

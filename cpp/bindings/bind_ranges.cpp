@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "asked.hpp"
-#include "chosen.hpp"
 #include "memplan/ranges.hpp"
 
 namespace memplan::bindings {
@@ -13,19 +12,14 @@ using SizedRow = std::pair<std::string, std::shared_ptr<Graph>>;
 
 SizedGraph sized(const SizedRow& row) { return {row.first, row.second}; }
 
-RangePlan solve_range_of(const std::vector<SizedRow>& rows, const std::string& order, const std::string& planner,
-                         const StorageOptions& storage, std::optional<double> time_limit, std::uint64_t seed,
-                         int threads, std::optional<Bytes> capacity, const InPython& in_python,
-                         const py::object& on_order) {
-  const py::none nobody;
-  Asked asked(time_limit, seed, threads, capacity, nobody, true, std::nullopt);
-  const Chosen chosen(planner, in_python, asked.watch);
+RangePlan solve_range_of(const std::vector<SizedRow>& rows, const std::string& order, const StorageOptions& storage,
+                         const Asked& asked) {
+  Call call(asked);
   const ChosenOrder by = choose_order(order);
-  OnOrder progress;
-  if (!on_order.is_none()) progress = [&](const OrderProgress& found) { asked.watch.call(on_order, found); };
   std::vector<SizedGraph> graphs;
   for (const SizedRow& row : rows) graphs.push_back(sized(row));
-  return solved(asked, [&] { return solve_range(graphs, by, chosen.planner(), storage, asked.options, progress); });
+  return solved(call.watch,
+                [&] { return solve_range(graphs, by, call.planner(), storage, call.options, call.on_order()); });
 }
 
 // Graph, buffers and plan; bytes used with the offsets of the range; the position of the sizes whose order it has.
@@ -50,9 +44,7 @@ void bind_ranges(py::module_& m) {
       .def_property_readonly("buffers", [](const RangePlan& r) { return r.found.buffers; })
       .def_property_readonly("plan", [](const RangePlan& r) { return r.found.plan; })
       .def_readonly("order_bound", &RangePlan::order_bound, "Of all orders.");
-  m.def("solve_range", &solve_range_of, py::arg("graphs"), py::arg("order"), py::arg("planner"), py::arg("storage"),
-        py::arg("time_limit"), py::arg("seed"), py::arg("threads"), py::arg("capacity"), py::arg("in_python"),
-        py::arg("on_order"),
+  m.def("solve_range", &solve_range_of, py::arg("graphs"), py::arg("order"), py::arg("storage"), py::arg("options"),
         "One plan of a network at several sizes, the largest last: rows (sizes, graph). Verified.");
   m.def("at_size", &at_size_of, py::arg("range"), py::arg("graph"),
         "The plan at one size: graph, buffers, plan; bytes used with the offsets of the range; the position of the\n"

@@ -22,53 +22,38 @@ Place place_of(const std::vector<std::string>& kinds) {
   return place;
 }
 
-Plan solve_problem(const Problem& problem, const std::string& planner, std::optional<double> time_limit,
-                   std::uint64_t seed, int threads, std::optional<Bytes> capacity, const py::object& tell,
-                   bool interruptible, const InPython& in_python, const std::optional<py::object>& start) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::nullopt);
-  if (start) {
-    asked.options.warm = int64_column(*start, "start");
-    require_one_per_buffer(problem, asked.options.warm);
-  }
-  const Chosen chosen(planner, in_python, asked.watch);
+Plan solve_problem(const Problem& problem, const Asked& asked) {
+  Call call(asked);
+  if (!call.options.warm.empty()) require_one_per_buffer(problem, call.options.warm);
   OnPlan on_plan;
-  if (asked.watch.listens()) on_plan = [&](Plan plan) { asked.watch.tell(std::move(plan)); };
-  return solved(asked, [&] { return solve(problem, chosen.planner(), asked.options, on_plan); });
+  if (call.watch.listens()) on_plan = [&](Plan plan) { call.watch.tell(std::move(plan)); };
+  return solved(call.watch, [&] { return solve(problem, call.planner(), call.options, on_plan); });
 }
 
-std::pair<Buffers, Plan> solve_graph(const Graph& graph, const std::string& planner, const StorageOptions& storage,
-                                     std::optional<double> time_limit, std::uint64_t seed, int threads,
-                                     std::optional<Bytes> capacity, const py::object& tell, bool interruptible,
-                                     const InPython& in_python, Start start) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
-  const Chosen chosen(planner, in_python, asked.watch);
+std::pair<Buffers, Plan> solve_graph(const Graph& graph, const StorageOptions& storage, const Asked& asked) {
+  Call call(asked);
   OnGraphPlan on_plan;
-  if (asked.watch.listens())
-    on_plan = [&](GraphPlan found) { asked.watch.tell(std::move(found.buffers), std::move(found.plan)); };
-  GraphPlan found = solved(asked, [&] { return solve(graph, chosen.planner(), storage, asked.options, on_plan); });
+  if (call.watch.listens())
+    on_plan = [&](GraphPlan found) { call.watch.tell(std::move(found.buffers), std::move(found.plan)); };
+  GraphPlan found = solved(call.watch, [&] { return solve(graph, call.planner(), storage, call.options, on_plan); });
   return {std::move(found.buffers), std::move(found.plan)};
 }
 
 // Graph, buffers, plan, and the bound of all orders.
 using InOrder = std::tuple<std::shared_ptr<Graph>, Buffers, Plan, Bytes>;
 
-InOrder solve_in_order_by(const std::shared_ptr<Graph>& graph, const std::string& order, const std::string& planner,
-                          const StorageOptions& storage, std::optional<double> time_limit, std::uint64_t seed,
-                          int threads, std::optional<Bytes> capacity, const py::object& tell, bool interruptible,
-                          const InPython& in_python, Start start, const py::object& on_order) {
-  Asked asked(time_limit, seed, threads, capacity, tell, interruptible, std::move(start));
-  asked.options.stop = [&] { return asked.watch.stop(); };
-  const Chosen chosen(planner, in_python, asked.watch);
+InOrder solve_in_order_by(const std::shared_ptr<Graph>& graph, const std::string& order, const StorageOptions& storage,
+                          const Asked& asked) {
+  Call call(asked);
   const ChosenOrder by = choose_order(order);
   OnOrderedPlan on_plan;
-  if (asked.watch.listens())
+  if (call.watch.listens())
     on_plan = [&](const std::shared_ptr<const Graph>& of, GraphPlan found) {
-      asked.watch.tell(std::const_pointer_cast<Graph>(of), std::move(found.buffers), std::move(found.plan));
+      call.watch.tell(std::const_pointer_cast<Graph>(of), std::move(found.buffers), std::move(found.plan));
     };
-  OnOrder progress;
-  if (!on_order.is_none()) progress = [&](const OrderProgress& found) { asked.watch.call(on_order, found); };
-  OrderedPlan ordered = solved(
-      asked, [&] { return solve_in_order(graph, by, chosen.planner(), storage, asked.options, on_plan, progress); });
+  OrderedPlan ordered = solved(call.watch, [&] {
+    return solve_in_order(graph, by, call.planner(), storage, call.options, on_plan, call.on_order());
+  });
   return {std::const_pointer_cast<Graph>(ordered.graph), std::move(ordered.found.buffers),
           std::move(ordered.found.plan), ordered.bound};
 }
@@ -269,27 +254,15 @@ void bind_solve(py::module_& m) {
       },
       py::arg("problem"), py::arg("capacity"), py::arg("lower_bound"), py::arg("peak"), py::arg("planner"),
       "What an InfeasibleError says where the best plan of a planner peaks above the capacity.");
-  m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("planner") = "auto",
-        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("in_python") = py::none(), py::arg("start") = py::none(),
-        "Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each\n"
-        "better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.\n"
-        "`in_python` is the planner that `planner` names, where it is written in Python.\n"
-        "`start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.");
-  m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("planner"), py::arg("storage"),
-        py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("in_python") = py::none(), py::arg("start") = py::none(),
-        "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too,\n"
-        "and `start` has offsets by name.");
-  m.def("solve_in_order", &solve_in_order_by, py::arg("graph"), py::arg("order"), py::arg("planner"),
-        py::arg("storage"), py::arg("time_limit") = py::none(), py::arg("seed") = 0, py::arg("threads") = 1,
-        py::arg("capacity") = py::none(), py::arg("tell") = py::none(), py::arg("interruptible") = false,
-        py::arg("in_python") = py::none(), py::arg("start") = py::none(), py::arg("on_order") = py::none(),
+  m.def("solve_problem", &solve_problem, py::arg("problem"), py::arg("options") = Asked(),
+        "Plans a problem and verifies the result; the GIL is released. `tell` of the options is called with the\n"
+        "Solution of each better plan that is found.");
+  m.def("solve_graph", &solve_graph, py::arg("graph"), py::arg("storage"), py::arg("options") = Asked(),
+        "Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.");
+  m.def("solve_in_order", &solve_in_order_by, py::arg("graph"), py::arg("order"), py::arg("storage"),
+        py::arg("options") = Asked(),
         "Plans a graph in the order of a rule or search; \"best\" is never worse than given. The graph in that order,\n"
-        "and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too, and `on_order`\n"
-        "is called with each OrderProgress.");
+        "and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too.");
 }
 
 }  // namespace memplan::bindings

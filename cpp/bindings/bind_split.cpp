@@ -1,7 +1,6 @@
 #include <memory>
 
-#include "bindings.hpp"
-#include "chosen.hpp"
+#include "asked.hpp"
 #include "memplan/solve_split.hpp"
 #include "watch.hpp"
 
@@ -75,28 +74,15 @@ std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cos
 }
 
 SplitPlan solve_split_by(const std::shared_ptr<Graph>& graph, const std::vector<double>& cost,
-                         const StorageOptions& storage, std::optional<Bytes> capacity, bool recompute,
-                         std::optional<double> transfer, bool reorder, double call, double byte, Index max_pieces,
-                         const std::string& planner, const InPython& in_python, std::optional<double> time_limit,
-                         const std::optional<AsItIs>& as_it_is) {
-  const py::object nobody = py::none();
-  Watch watch(nobody, true);
-  const Chosen chosen(planner, in_python, watch);
+                         const StorageOptions& storage, const Asked& asked, bool recompute,
+                         std::optional<double> transfer, bool reorder, double cost_of_call, double byte,
+                         Index max_pieces, const std::optional<AsItIs>& as_it_is) {
+  Call call(asked);
   const std::vector<OpFacts> facts = facts_by(*graph, cost);
-  FitOptions options;
-  options.recompute = recompute;
-  options.transfer = transfer;
-  SplitOptions split;
-  split.capacity = capacity;
-  split.call = call;
-  split.byte = byte;
-  split.max_pieces = max_pieces;
-  split.again = recompute;
-  split.time_limit = time_limit;
-  if (watch.can_stop()) split.stop = options.stop = [&] { return watch.stop(); };
-  auto [found, interrupted] = searched(watch, [&] {
-    return solve_split(graph, facts, storage, options, split, recompute || transfer, reorder, chosen.planner(),
-                       as_it_is);
+  const FitOptions fit{call.options, 0, recompute, transfer};
+  const SplitOptions split{call.options, call.options.capacity, cost_of_call, byte, max_pieces, recompute};
+  auto [found, interrupted] = searched(call.watch, [&] {
+    return solve_split(graph, facts, storage, fit, split, recompute || transfer, reorder, call.planner(), as_it_is);
   });
   found.fitted.found.plan.interrupted |= interrupted;
   return std::move(found);
@@ -165,22 +151,17 @@ void bind_split(py::module_& m) {
       [](const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage, Bytes capacity,
          std::int64_t work, double byte, Index max_pieces) {
         return interruptibly([&](const PlanOptions& plan) {
-          SplitOptions options;
-          options.capacity = capacity;
+          SplitOptions options{plan, capacity, 0, byte, max_pieces};
           options.work = work;
-          options.byte = byte;
-          options.max_pieces = max_pieces;
-          options.stop = plan.stop;
           return find_split(graph, facts_by(graph, cost), storage, options);
         });
       },
       py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"), py::arg("work"),
       py::arg("byte") = 0.0, py::arg("max_pieces") = 1024,
       "Ops in pieces, so that the load is within the capacity, or as low as so much work finds.");
-  m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"),
+  m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("options"),
         py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"),
-        py::arg("max_pieces"), py::arg("planner"), py::arg("in_python"), py::arg("time_limit"),
-        py::arg("as_it_is") = py::none(),
+        py::arg("max_pieces"), py::arg("as_it_is") = py::none(),
         "A plan within the capacity, or as low as is found where that is None, with ops in pieces.");
   m.def("split_floor", &split_floor, py::arg("graph"), py::arg("storage"),
         "A bound of the load, however ops are split, ordered and run again.");

@@ -18,6 +18,7 @@ void bind_split(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_keep(py::module_& m);
 void bind_methods(py::module_& m);
+void bind_options(py::module_& m);
 void bind_pools(py::module_& m);
 void bind_order_bound(py::module_& m);
 void bind_problem(py::module_& m);

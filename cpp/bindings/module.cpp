@@ -8,6 +8,7 @@ PYBIND11_MODULE(_core, m) {
   b::bind_graph(m);
   b::bind_problem(m);
   b::bind_planners(m);
+  b::bind_options(m);
   b::bind_solve(m);
   b::bind_keep(m);
   b::bind_pools(m);

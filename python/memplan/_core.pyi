@@ -31,6 +31,7 @@ __all__: list[str] = [
     "Parameter",
     "Piece",
     "PlanInPools",
+    "PlanOptions",
     "PlannerInfo",
     "PoolFault",
     "PricedPlan",
@@ -679,6 +680,30 @@ class PythonPlanner:
         run: collections.abc.Callable,
     ) -> None: ...
 
+class PlanOptions:
+    """
+    What a planner is asked for, whole; see memplan/plan_options.hpp. `in_python` is the planner that `planner`
+    names, where it is written in Python. A search begins where buffers were: `earlier` has offsets by name, for
+    graphs, and `warm` one per buffer, for problems, -1 for one that is new. `tell` is called with each better
+    plan, and `on_order` with each OrderProgress. Interruptible, Ctrl-C ends a search with what was found, on the
+    main thread.
+    """
+    def __init__(
+        self,
+        planner: str = "auto",
+        in_python: PythonPlanner | None = None,
+        time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        seed: typing.SupportsInt | typing.SupportsIndex = 0,
+        threads: typing.SupportsInt | typing.SupportsIndex = 1,
+        capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
+        lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
+        earlier: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
+        warm: typing.Any | None = None,
+        tell: typing.Any = None,
+        on_order: typing.Any = None,
+        interruptible: bool = False,
+    ) -> None: ...
+
 class StorageOptions:
     """
     What may be done with a graph's memory; see memplan.plan.
@@ -1285,13 +1310,7 @@ def heaviest_clique(
     """
 
 def keep(
-    problem: Problem,
-    offsets: typing.Any,
-    wishes: typing.Any,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
+    problem: Problem, offsets: typing.Any, wishes: typing.Any, options: PlanOptions = ...
 ) -> tuple[numpy.typing.NDArray[numpy.int64], list[int], int, bool, float]:
     """
     A plan as high as one with these offsets, or as the capacity, of which few are not as wished, -1 for nowhere:
@@ -1399,12 +1418,7 @@ def plan_graph_pools(
     ],
     storage: StorageOptions,
     accesses: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
-    planner: str,
-    in_python: PythonPlanner | None,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
-    seed: typing.SupportsInt | typing.SupportsIndex,
-    threads: typing.SupportsInt | typing.SupportsIndex,
-    on_order: typing.Any,
+    options: PlanOptions,
 ) -> GraphInPools:
     """
     The same of a graph, in an order by name.
@@ -1432,11 +1446,7 @@ def plan_pools(
     ],
     fixed: Layout,
     accesses: typing.Any,
-    planner: str,
-    in_python: PythonPlanner | None,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
-    seed: typing.SupportsInt | typing.SupportsIndex,
-    threads: typing.SupportsInt | typing.SupportsIndex,
+    options: PlanOptions,
 ) -> PlanInPools:
     """
     Plans a problem in several pools: (name, capacity, alignment, base, cost of a byte, what it accepts,
@@ -1479,18 +1489,13 @@ def price_plan(
     problem: Problem,
     prices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
     start: typing.Any,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    lower_bound: typing.SupportsInt | typing.SupportsIndex = 0,
-    tell: typing.Any = None,
-    interruptible: bool = False,
+    options: PlanOptions = ...,
     tries: typing.SupportsInt | typing.SupportsIndex = 1000,
     work: typing.SupportsInt | typing.SupportsIndex = 80000000,
 ) -> PricedPlan:
     """
-    From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` is
-    called with each better plan. No plan peaks below `lower_bound`.
+    From a plan, by its offsets, to one that pays less: rows of `prices` are (buffer, buffer, price). `tell` of
+    the options is called with each better plan. No plan peaks below their `lower_bound`.
     """
 
 def refute(
@@ -1572,67 +1577,33 @@ def solve_fit(
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
     again: collections.abc.Sequence[str],
     storage: StorageOptions,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    options: PlanOptions,
     recompute: bool,
     transfer: typing.SupportsFloat | typing.SupportsIndex | None,
     reorder: bool,
-    planner: str,
-    in_python: PythonPlanner | None,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
     as_it_is: AsItIs | None = None,
 ) -> FittedPlan:
     """
     A plan within the capacity, or of as little as is reached where that is None. `as_it_is`: the graph as it is planned where nothing is given up, and its options; by default, this graph with these.
     """
 
-def solve_graph(
-    graph: Graph,
-    planner: str,
-    storage: StorageOptions,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    tell: typing.Any = None,
-    interruptible: bool = False,
-    in_python: PythonPlanner | None = None,
-    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
-) -> tuple[Buffers, Solution]:
+def solve_graph(graph: Graph, storage: StorageOptions, options: PlanOptions = ...) -> tuple[Buffers, Solution]:
     """
-    Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too,
-    and `start` has offsets by name.
+    Plans a graph, verifies and replays the result; otherwise as solve_problem. `tell` is given Buffers too.
     """
 
 def solve_in_order(
-    graph: Graph,
-    order: str,
-    planner: str,
-    storage: StorageOptions,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    tell: typing.Any = None,
-    interruptible: bool = False,
-    in_python: PythonPlanner | None = None,
-    start: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] | None = None,
-    on_order: typing.Any = None,
+    graph: Graph, order: str, storage: StorageOptions, options: PlanOptions = ...
 ) -> tuple[Graph, Buffers, Solution, int]:
     """
     Plans a graph in the order of a rule or search; "best" is never worse than given. The graph in that order,
-    and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too, and `on_order`
-    is called with each OrderProgress.
+    and the bound of all orders, come with what solve_graph gives. `tell` is given the graph too.
     """
 
 def solve_methods(
     methods: collections.abc.Sequence[tuple[str, Graph | Problem, StorageOptions | None, str]],
     shared: collections.abc.Sequence[tuple[str, collections.abc.Sequence[collections.abc.Sequence[str]]]],
-    planner: str = "auto",
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    in_python: PythonPlanner | None = None,
+    options: PlanOptions = ...,
 ) -> tuple[Problem, Solution, list[tuple[Graph | None, Buffers, Solution, int]], int]:
     """
     Plans methods, rows (name, graph or problem, storage options, order), in one arena, and verifies the result.
@@ -1641,36 +1612,14 @@ def solve_methods(
     problem, there is no graph, and the buffers have only that. Ctrl-C ends searches with what was found.
     """
 
-def solve_problem(
-    problem: Problem,
-    planner: str = "auto",
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None = None,
-    seed: typing.SupportsInt | typing.SupportsIndex = 0,
-    threads: typing.SupportsInt | typing.SupportsIndex = 1,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None = None,
-    tell: typing.Any = None,
-    interruptible: bool = False,
-    in_python: PythonPlanner | None = None,
-    start: typing.Any | None = None,
-) -> Solution:
+def solve_problem(problem: Problem, options: PlanOptions = ...) -> Solution:
     """
-    Plans a problem and verifies the result; the GIL is released. `tell` is called with the Solution of each
-    better plan that is found. Interruptible, Ctrl-C ends the search with what was found, on the main thread.
-    `in_python` is the planner that `planner` names, where it is written in Python.
-    `start` has where each buffer began in an earlier plan, from which a search begins, -1 for one that is new.
+    Plans a problem and verifies the result; the GIL is released. `tell` of the options is called with the
+    Solution of each better plan that is found.
     """
 
 def solve_range(
-    graphs: collections.abc.Sequence[tuple[str, Graph]],
-    order: str,
-    planner: str,
-    storage: StorageOptions,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
-    seed: typing.SupportsInt | typing.SupportsIndex,
-    threads: typing.SupportsInt | typing.SupportsIndex,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None,
-    in_python: PythonPlanner | None,
-    on_order: typing.Any,
+    graphs: collections.abc.Sequence[tuple[str, Graph]], order: str, storage: StorageOptions, options: PlanOptions
 ) -> RangePlan:
     """
     One plan of a network at several sizes, the largest last: rows (sizes, graph). Verified.
@@ -1680,16 +1629,13 @@ def solve_split(
     graph: Graph,
     cost: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
     storage: StorageOptions,
-    capacity: typing.SupportsInt | typing.SupportsIndex | None,
+    options: PlanOptions,
     recompute: bool,
     transfer: typing.SupportsFloat | typing.SupportsIndex | None,
     reorder: bool,
     call: typing.SupportsFloat | typing.SupportsIndex,
     byte: typing.SupportsFloat | typing.SupportsIndex,
     max_pieces: typing.SupportsInt | typing.SupportsIndex,
-    planner: str,
-    in_python: PythonPlanner | None,
-    time_limit: typing.SupportsFloat | typing.SupportsIndex | None,
     as_it_is: AsItIs | None = None,
 ) -> SplitPlan:
     """

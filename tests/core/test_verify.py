@@ -220,7 +220,9 @@ def test_replay_finds_who_is_written_over_by_another_name(relation: str) -> None
 
 def test_replay_finds_a_lifetime_that_is_too_short() -> None:
     graph = memplan.capture(CHAIN).graph
-    buffers, solution = _core.solve_graph(graph, "first_fit", _core.StorageOptions(["intermediate", "output"]))
+    buffers, solution = _core.solve_graph(
+        graph, _core.StorageOptions(["intermediate", "output"]), _core.PlanOptions("first_fit")
+    )
     assert _core.replay(graph, buffers, solution.offsets) == []
     problem = buffers.problem
     last = problem.last.copy()
@@ -276,7 +278,9 @@ def test_replay_says_each_fault_once_and_in_order() -> None:
 
 def test_replay_faults_name_op_and_tensor() -> None:
     graph = memplan.capture(CHAIN).graph
-    buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output", "intermediate", "workspace"]))
+    buffers, _ = _core.solve_graph(
+        graph, _core.StorageOptions(["output", "intermediate", "workspace"]), _core.PlanOptions("naive")
+    )
     fault = _core.replay(graph, buffers, [0] * len(buffers.problem))[0]
     assert fault.op == 0
     assert fault.tensor in (None, 2)
@@ -286,7 +290,7 @@ def test_replay_faults_name_op_and_tensor() -> None:
 
 def test_replay_refuses_offsets_of_the_wrong_length() -> None:
     graph = memplan.capture(CHAIN).graph
-    buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
+    buffers, _ = _core.solve_graph(graph, _core.StorageOptions(["output"]), _core.PlanOptions("naive"))
     with pytest.raises(
         memplan.errors.ProblemError, match="offsets must have one entry per buffer: the problem has 1, offsets has 2"
     ):
@@ -295,7 +299,7 @@ def test_replay_refuses_offsets_of_the_wrong_length() -> None:
 
 def test_replay_of_offsets_near_int64_does_not_wrap() -> None:
     graph = memplan.capture(CHAIN).graph
-    buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["intermediate", "output"]))
+    buffers, _ = _core.solve_graph(graph, _core.StorageOptions(["intermediate", "output"]), _core.PlanOptions("naive"))
     found = _core.replay(graph, buffers, [2**63 - 3, *[0] * (len(buffers.problem) - 1)])
     assert found
     assert not any("-9223372036" in fault.message for fault in found)
@@ -305,6 +309,6 @@ def test_replay_of_offsets_near_int64_does_not_wrap() -> None:
 def test_replay_finds_a_placed_tensor_before_the_arena(offset: int) -> None:
     """A negative offset of a placed buffer is wrong; it does not mean that the buffer is not placed."""
     graph = memplan.capture(CHAIN).graph
-    buffers, _ = _core.solve_graph(graph, "naive", _core.StorageOptions(["output"]))
+    buffers, _ = _core.solve_graph(graph, _core.StorageOptions(["output"]), _core.PlanOptions("naive"))
     with pytest.raises(memplan.errors.InvalidPlanError, match="before the arena"):
         memplan.Plan(buffers.problem, np.array([offset]), 4, 4, True, "f", "f", 0.0, 0, graph, buffers).verify()

@@ -111,9 +111,9 @@ def test_what_is_not_searched_proves_nothing(tries: int) -> None:
         rows = [(a, b, price) for (a, b), price in made.price.items()]
         problem = memplan.Problem(*map(list, zip(*made.buffers, strict=True)))
         start = memplan.plan(problem, capacity=made.capacity + 8)
-        how = {"capacity": made.capacity + 8, "lower_bound": start.lower_bound}
-        least = _core.price_plan(problem, rows, start.offsets, **how)
-        found = _core.price_plan(problem, rows, start.offsets, **how, tries=tries, work=0)
+        options = _core.PlanOptions(capacity=made.capacity + 8, lower_bound=start.lower_bound)
+        least = _core.price_plan(problem, rows, start.offsets, options)
+        found = _core.price_plan(problem, rows, start.offsets, options, tries=tries, work=0)
         assert found.price_bound <= least.price, seed
         if found.price == least.price:
             assert found.peak_bound <= least.peak, seed
@@ -165,11 +165,12 @@ def test_a_larger_problem_pays_much_less_than_a_plan_without_prices() -> None:
     capacity = problem.load
     without = memplan.plan(problem, capacity=capacity)
     pairs = [(int(a[1:]), int(b[1:]), price) for a, b, price in rows]
-    found = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=2_000_000)
+    options = _core.PlanOptions(capacity=capacity)
+    found = _core.price_plan(problem, pairs, without.offsets, options, work=2_000_000)
     assert found.price == paid(problem, rows, found.offsets)
     assert memplan.verify(problem, found.offsets, capacity=capacity) == found.peak
     assert 0 < found.price_bound <= found.price < paid(problem, rows, without.offsets) // 8
-    again = _core.price_plan(problem, pairs, without.offsets, capacity=capacity, work=2_000_000)
+    again = _core.price_plan(problem, pairs, without.offsets, options, work=2_000_000)
     assert again.offsets.tolist() == found.offsets.tolist()
 
 
@@ -265,14 +266,13 @@ def test_all_that_a_problem_may_have(seeds: range) -> None:
         low = memplan.plan(problem)
         capacity = low.peak + chance.choice([0, 2, 20])
         named = [(f"#{a}", f"#{b}", price) for a, b, price in rows]
-        found = _core.price_plan(
-            problem, rows, low.offsets, capacity=capacity, lower_bound=low.lower_bound, tries=30, work=100_000
-        )
+        options = _core.PlanOptions(capacity=capacity, lower_bound=low.lower_bound)
+        found = _core.price_plan(problem, rows, low.offsets, options, tries=30, work=100_000)
         assert memplan.verify(problem, found.offsets, capacity=capacity) == found.peak, seed
         assert found.price == paid(problem, named, found.offsets) <= paid(problem, named, low.offsets), seed
         assert found.price_bound <= found.price, seed
         assert low.lower_bound <= found.peak_bound <= found.peak <= capacity, seed
-        free = _core.price_plan(problem, rows, low.offsets, lower_bound=low.lower_bound)
+        free = _core.price_plan(problem, rows, low.offsets, _core.PlanOptions(lower_bound=low.lower_bound))
         assert memplan.verify(problem, free.offsets) == free.peak, seed
         assert free.price == free.price_bound <= found.price_bound, seed
         proven += found.price == found.price_bound

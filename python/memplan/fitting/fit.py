@@ -15,8 +15,9 @@ from ..importers import captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
+from ..options.for_core import core_options, time_left
 from ..options.taking import request
-from ..planning.registry import check_planner, solve_fit, solve_split
+from ..planning.registry import check_planner
 from ..plans.changes import Change, Fitting, InPieces, changes_of, splits_of
 from ..plans.costs import check_costs, moves
 from ..plans.failing import InfeasibleError
@@ -78,25 +79,26 @@ def fit(
     if budget.share is not None:
         planned = as_planned(whole, planner, as_it_is, limit and _PART_OF_SHARE * limit)
         most = budget.of(lambda: planned.peak)
-    left = limit and max(1e-3, limit - (time.perf_counter() - begin))
+    left = time_left(limit, begin)
     unit, total = "seconds" if cost == "profile" else "", sum(costs)
     if planned is not None and most is not None and planned.peak <= most:
         fitting = Fitting((), most, total, unit=unit)
         return replace(planned, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
+    searching = core_options(planner, replace(asked.search, time_limit=left), capacity=most)
     ways_of = ("recompute" in ways, moving, "order" in ways)
-    request_of = (graph, costs, storage, most, *ways_of, planner, left, _core.AsItIs(whole, as_it_is))
+    given = _core.AsItIs(whole, as_it_is)
     splits: tuple[Change, ...] = ()
     pieces: InPieces | None = None
     try:
         if "split" in ways:
             price, again = call_cost(graph, cost, call), byte_cost(graph, cost)
-            in_pieces = solve_split(*request_of, call=price, byte=again, max_pieces=max_pieces)
+            in_pieces = _core.solve_split(graph, costs, storage, searching, *ways_of, price, again, max_pieces, given)
             found = in_pieces.fitted
             if in_pieces.splits:
                 splits = splits_of(in_pieces.splits, in_pieces.whole)
                 pieces = InPieces(in_pieces.whole, in_pieces.split, tuple(in_pieces.pieces))
         else:
-            found = solve_fit(*request_of)
+            found = _core.solve_fit(graph, costs, _core.again_of(graph), storage, searching, *ways_of, given)
     except InfeasibleError as error:
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)

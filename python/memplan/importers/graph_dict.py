@@ -31,9 +31,9 @@ from ..files import read_json
 from ..kinds import PLACED
 from ..options.barriers import with_barriers
 from ..options.declaring import made
+from ..options.for_core import core_options
 from ..options.layouts import on_graph
 from ..options.records import Layout
-from ..planning.registry import solve_graph
 from ..text import number as digits
 from .loop_dicts import loops_of, ordered_of
 
@@ -104,7 +104,7 @@ def peak_of(graph: dict[str, Any], place: Collection[str] = PLACED) -> int:
     As much workspace has an op that holds it, such as the body of a loop.
     """
     storage = _core.StorageOptions(list(place), 1, True, [], [], True)
-    _, solution = solve_graph(graph_of(graph, measured=True), "auto", storage)
+    _, solution = _core.solve_graph(graph_of(graph, measured=True), storage, core_options("auto"))
     return int(solution.peak)
 
 

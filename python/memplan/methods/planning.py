@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from .. import _core
 from ..facade import Plan, as_plan
 from ..importers import Captured, captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
+from ..options.for_core import core_options, time_left
 from ..options.layouts import with_layout
 from ..options.taking import Request, check_for_problems, request
-from ..planning.registry import MethodMade, MethodRow, check_planner, solve_methods
+from ..planning.registry import check_planner
 from ..plans.crossing import Staying
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..options.keywords import PlanManyOptions
+
+# A method as the core takes it, with its order of ops; and its plan, its graph in the order of that, and a bound of all
+# orders.
+MethodRow: TypeAlias = tuple[str, _core.Graph | _core.Problem, _core.StorageOptions, str]
+MethodMade: TypeAlias = tuple[_core.Graph | None, _core.Buffers, _core.Solution, int]
 
 
 def plan_many(
@@ -83,16 +89,15 @@ def plan_many(
     begin = time.perf_counter()
     check_planner(planner)
     how = request("plan", {"seed": seed, "threads": threads, "time_limit": time_limit}).search
-    limit = how.time_limit
     most = None if capacity is None else in_bytes(capacity, "capacity")
     asked_of = _asked(methods, each, options)
     read = {name: _read(name, source, asked_of[name]) for name, source in methods.items()}
     stays = asked(shared, Known({name: it.buffers for name, it in read.items()}))
     rows = [_row(name, it, asked_of[name], stays) for name, it in read.items()]
-    left = None if limit is None else max(limit - (time.perf_counter() - begin), 1e-3)
     staying = [(name, [list(tensors.get(method, ())) for method in methods]) for name, tensors in stays.items()]
+    searching = core_options(planner, replace(how, time_limit=time_left(how.time_limit, begin)), capacity=most)
     try:
-        problem, whole, found, bound = solve_methods(rows, staying, planner, left, how.seed, how.threads, most)
+        problem, whole, found, bound = _core.solve_methods(rows, staying, searching)
     except InfeasibleError as error:
         if error.plan is not None and error.problem is not None:
             _, solution = cast(Any, error.plan)

@@ -68,7 +68,7 @@ def run(problem: _core.Problem, options: Options) -> Placement:
     seconds = options.time_limit if options.time_limit is not None else float(options.settings["seconds"])
     cp_model = _load()
     _check_count(int(np.count_nonzero(problem.size)))
-    start = _core.solve_problem(problem, "greedy_by_size")
+    start = _core.solve_problem(problem, _core.PlanOptions("greedy_by_size"))
     greedy = Placement(start.offsets.tolist(), start.lower_bound)
     if start.optimal or start.peak <= (options.capacity or 0):
         return greedy

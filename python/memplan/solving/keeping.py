@@ -28,9 +28,8 @@ def settled(plan: PlanRecord, wished: Wishes, solver: Solver, left: float | None
     target = wished.targets(problem)
     if plan.interrupted:  # whoever waits wants to go on
         left = _AFTER_INTERRUPT if left is None else min(left, _AFTER_INTERRUPT)
-    offsets, moved, bound, interrupted, seconds = _core.keep(
-        problem, plan.offsets, target, solver.capacity, left, solver.seed, solver.threads
-    )
+    options = solver.with_search(time_limit=left).options()
+    offsets, moved, bound, interrupted, seconds = _core.keep(problem, plan.offsets, target, options)
     peak = int((offsets + problem.size).max(initial=0))
     found = replace(
         plan,

@@ -16,6 +16,7 @@ from ..inplace_ops import check_types
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import check_donated
+from ..options.for_core import time_left
 from ..options.layouts import with_layout
 from ..options.records import Sharing
 from ..options.taking import Request, check_for_problems, request
@@ -54,17 +55,9 @@ def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver
     budget = None if search.capacity is None else budget_of(search.capacity, "capacity")
     read = captured(source, asked.reading)
     keeps = search.keep is not None
-    solver = Solver(
-        planner,
-        limit_of_search(planner, search.time_limit) if keeps else search.time_limit,
-        search.seed,
-        search.threads,
-        None if budget is None else budget.bytes,
-        search.on_improvement,
-        search.on_order,
-        read.source,
-        begin,
-    )
+    solver = Solver(planner, search, None if budget is None else budget.bytes, read.source, begin)
+    if keeps:
+        solver = solver.with_search(time_limit=limit_of_search(planner, search.time_limit))
     begun, priced_by = time.perf_counter(), solver
     if prices:
         solver = before_prices(solver)
@@ -80,9 +73,7 @@ def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver
     if prices:
         result = priced(result, prices, priced_by, begun)
     if keeps:
-        limit = search.time_limit
-        left = None if limit is None else max(limit - (time.perf_counter() - begun), 1e-3)
-        result = settled(result, wished, solver, left)
+        result = settled(result, wished, solver, time_left(search.time_limit, begun))
     if search.on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
     return replace(result, notes=read.notes) if read.notes else result

@@ -17,7 +17,6 @@ from ..kinds import KINDS
 from ..options.accesses import counts_of_graph, counts_of_problem
 from ..options.layouts import layout_of_problem, left_of, problem_with
 from ..options.records import Layout
-from ..planning.registry import plan_graph_pools, plan_pools
 from ..plans.pools import PlannedPool, PlannedPools, Pool, exact, number
 from ..plans.record import PlanRecord
 from ..text import offer
@@ -41,7 +40,7 @@ class Pools:
         counts = counts_of_problem(problem, self.accesses)
         plain, fixed = _fixed(problem, asked)
         rows = self._rows(lambda item: item if isinstance(item, str) else problem.name(int(item)))
-        found = plan_pools(plain, rows, fixed, counts, *_options(solver))
+        found = _core.plan_pools(plain, rows, fixed, counts, solver.options())
         return self._plan(found, PlanRecord.of(found.plan, found.problem, source=solver.source))
 
     def graph(
@@ -50,7 +49,7 @@ class Pools:
         """The plan of a graph, its ops in the order of a rule or search; "best" never costs more than given."""
         _check_terms(self.pools, graph)
         counts = counts_of_graph(graph, self.accesses)
-        found = plan_graph_pools(graph, order, self._rows(str), storage, counts, *_options(solver), solver.on_order)
+        found = _core.plan_graph_pools(graph, order, self._rows(str), storage, counts, solver.options())
         plan = PlanRecord.of(found.found.plan, found.found.problem, found.graph, found.buffers, storage, solver.source)
         if order != "given":
             plan = replace(plan, ordered_by=order, proven_of_orders=found.order_bound)
@@ -133,10 +132,6 @@ def pools_of(pools: Any, accesses: Any) -> Pools:
     if accesses is not None and isinstance(accesses, (str, bytes)):
         raise TypeError(f"accesses must be counts by name, or one per buffer, got {accesses!r}")
     return Pools(tuple(pools), accesses)
-
-
-def _options(solver: Solver) -> tuple[str, float | None, int, int]:
-    return solver.planner, solver.time_limit, solver.seed, solver.threads
 
 
 def _capacity(pool: Pool) -> int | None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..options.checks import integer
+from ..options.for_core import time_left
 from ..plans.pricing import Pricing
 from ..plans.record import PlanRecord
 from ..text import offer
@@ -57,10 +58,10 @@ def before_prices(solver: Solver) -> Solver:
 
     A plan has to fit the capacity first. Without one, to lower the peak takes a part of the time only.
     """
-    limit = solver.time_limit
+    limit = solver.search.time_limit
     if limit is not None and solver.capacity is None:
         limit *= _core.PART_BEFORE_PRICES
-    return replace(solver, time_limit=limit, on_improvement=None)
+    return solver.with_search(time_limit=limit, on_improvement=None)
 
 
 def priced(plan: PlanRecord, rows: Sequence[Row], solver: Solver, begin: float) -> PlanRecord:
@@ -72,18 +73,12 @@ def priced(plan: PlanRecord, rows: Sequence[Row], solver: Solver, begin: float) 
     """
     pairs = _pairs(plan, rows)
     used = time.perf_counter() - begin
-    limit = None if solver.time_limit is None else max(solver.time_limit - used, 1e-3)
-    found = _core.price_plan(
-        plan.problem,
-        pairs,
-        plan.offsets,
-        time_limit=1e-3 if plan.interrupted else limit,
-        seed=solver.seed,
-        capacity=solver.capacity,
-        lower_bound=plan.placement_bound,
-        tell=_teller(plan, pairs, used, solver.on_improvement),
-        interruptible=True,
+    search = solver.search
+    left = time_left(search.time_limit, begin)
+    options = solver.with_search(time_limit=1e-3 if plan.interrupted else left).options(
+        tell=_teller(plan, pairs, used, search.on_improvement), lower_bound=plan.placement_bound
     )
+    found = _core.price_plan(plan.problem, pairs, plan.offsets, options)
     return _plan_of(plan, pairs, used, found)
 
 

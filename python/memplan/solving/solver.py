@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from .. import _core
+from ..options.for_core import core_options, time_left
+from ..options.records import Search
 from ..options.source import Source
-from ..planning.registry import solve_graph, solve_in_order, solve_problem, solve_range
 from ..plans.failing import InfeasibleError
 from ..plans.record import PlanRecord
 from ..sizes import Budget
@@ -18,27 +19,30 @@ from .wishes import Wishes
 
 @dataclass(frozen=True)
 class Solver:
-    """A planner with its options, who is told of better plans, and what the plans are of."""
+    """A planner, what is asked of its search, and what the plans are of."""
 
     planner: str
-    time_limit: float | None
-    seed: int
-    threads: int
-    capacity: int | None
-    on_improvement: Callable[[PlanRecord], object] | None
-    on_order: Callable[[_core.OrderProgress], object] | None
+    search: Search
+    capacity: int | None  # bytes
     source: Source | None
     start: Wishes | None = None  # from where a search begins
+
+    def with_search(self, **asked: Any) -> Solver:
+        """One whose search is asked for this instead."""
+        return replace(self, search=replace(self.search, **asked))
+
+    def options(self, **more: Any) -> _core.PlanOptions:
+        """The planner and what is asked, as the core takes them; `core_options` says what more there may be."""
+        return core_options(self.planner, self.search, capacity=self.capacity, **more)
 
     def within(self, budget: Budget, peak: Callable[[Solver], int]) -> Solver:
         """One with the capacity that a share stands for: of the peak of a plan without one."""
         begin = time.perf_counter()
-        half = None if self.time_limit is None else self.time_limit / 2
-        free = replace(self, capacity=None, on_improvement=None, on_order=None, time_limit=half)
+        limit = self.search.time_limit
+        half = None if limit is None else limit / 2
+        free = replace(self, capacity=None).with_search(on_improvement=None, on_order=None, time_limit=half)
         capacity = budget.of(lambda: peak(free))
-        used = time.perf_counter() - begin
-        left = None if self.time_limit is None else max(self.time_limit - used, 1e-3)
-        return replace(self, capacity=capacity, time_limit=left)
+        return replace(self, capacity=capacity).with_search(time_limit=time_left(limit, begin))
 
     def problem(self, problem: _core.Problem) -> PlanRecord:
         """The plan of a problem."""
@@ -47,8 +51,8 @@ class Solver:
             return PlanRecord.of(solution, problem, source=self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            start = None if self.start is None else self.start.targets(problem)
-            return (solve_problem(problem, self.planner, *self._options, tell, start),)
+            warm = None if self.start is None else self.start.targets(problem)
+            return (_core.solve_problem(problem, self.options(tell=tell, warm=warm)),)
 
         return self._plan(solved, plan_of, lambda: problem)
 
@@ -59,7 +63,7 @@ class Solver:
             return PlanRecord.of(solution, buffers.problem, graph, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
-            return solve_graph(graph, self.planner, storage, *self._options, tell, self._named)
+            return _core.solve_graph(graph, storage, self.options(tell=tell, earlier=self._named))
 
         return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 
@@ -71,9 +75,8 @@ class Solver:
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             nonlocal bound
-            *found, bound = solve_in_order(
-                graph, order, self.planner, storage, *self._options, tell, self._named, self.on_order
-            )
+            options = self.options(tell=tell, earlier=self._named)
+            *found, bound = _core.solve_in_order(graph, order, storage, options)
             return tuple(found)
 
         plan = self._plan(solved, self._ordered(storage), lambda: _core.buffers_of(graph, storage).problem)
@@ -87,7 +90,7 @@ class Solver:
 
         def solved(_: object) -> tuple[Any, ...]:
             nonlocal found
-            found = solve_range(graphs, order, self.planner, storage, *self._options, self.on_order)
+            found = _core.solve_range(graphs, order, storage, self.options())
             return found.graph, found.buffers, found.plan
 
         plan = self._plan(solved, self._ordered(storage), lambda: _core.buffers_of(graphs[-1][1], storage).problem)
@@ -103,10 +106,6 @@ class Solver:
     def _named(self) -> dict[str, int] | None:
         return None if self.start is None else self.start.by_name()
 
-    @property
-    def _options(self) -> tuple[float | None, int, int, int | None]:
-        return self.time_limit, self.seed, self.threads, self.capacity
-
     def _plan(
         self,
         solved: Callable[..., tuple[Any, ...]],
@@ -114,7 +113,8 @@ class Solver:
         problem: Callable[[], _core.Problem],
     ) -> PlanRecord:
         """What a planner finds, as plans; what an error holds too."""
-        teller = None if self.on_improvement is None else _Teller(self.on_improvement, plan_of)
+        listener = self.search.on_improvement
+        teller = None if listener is None else _Teller(listener, plan_of)
         try:
             plan = plan_of(*solved(None if teller is None else teller.tell))
             if teller is not None and plan.interrupted and teller.told != plan.peak:

@@ -98,7 +98,7 @@ class Offering:
         def placed(rows: _Ints) -> _core.Solution:
             size, born, died = scratch[rows].T
             problem = _core.Problem(size, born, died, _ALIGNMENT, reserved=reserved)
-            return _core.solve_problem(problem, "greedy_by_size")
+            return _core.solve_problem(problem, _core.PlanOptions("greedy_by_size"))
 
         rows = np.argsort(-scratch[:, 0], kind="stable")[:_MOST]
         best = placed(rows)
