@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import memplan
-from memplan.planning import Parameter, PlannerInfo
 from memplan.cli import main, parser
+from memplan.planning import Parameter, PlannerInfo
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
