@@ -1,4 +1,6 @@
-"""Draws which rooms use which, of the core and of the package: ``python tests/floors.py [CHECKOUT]``.
+"""Draws which rooms use which, of the core and of the package, and the borders of wings.
+
+Run: ``python tests/floors.py [CHECKOUT]``.
 
 A room is a folder or module. Rooms come from the ground: each after all that it uses, but for those in a circle, which
 come last. Imports in functions and for types count.
@@ -9,7 +11,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 Uses = dict[str, set[str]]
@@ -57,6 +60,29 @@ def _imported(path: Path, inside: tuple[str, ...], package: Path) -> Iterator[st
                 yield parts[0]
 
 
+def borders(root: Path, wings: Sequence[str]) -> Iterator[str]:
+    """A line per wing, and one for the front: lines of Python, and names that cross the border to it and from it."""
+    package = root / "python" / "memplan"
+    lines: Counter[str] = Counter()
+    crossing: dict[tuple[str, str], set[str]] = {}
+    for path in package.rglob("*.py"):
+        inside = path.relative_to(package).with_suffix("").parts
+        own = inside[0] if inside[0] in wings else "front"
+        text = path.read_text(encoding="utf-8")
+        lines[own] += text.count("\n")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.level > 0:
+                base = [*inside[: len(inside) - node.level], *(node.module or "").split(".")]
+                for alias in node.names:
+                    named = [part for part in (*base, alias.name) if part]
+                    other = named[0] if named[0] in wings else "front"
+                    crossing.setdefault((own, other), set()).add(".".join(named))
+    yield f"  {'front':12} {lines['front']:7,} lines"
+    for wing in wings:
+        takes, gives = (len(crossing.get(pair, ())) for pair in ((wing, "front"), ("front", wing)))
+        yield f"  {wing:12} {lines[wing]:7,} lines  takes {takes} names of the front, which takes {gives} of it"
+
+
 def drawn(uses: Uses) -> Iterator[str]:
     """A line per room, from the ground."""
     left = {room: used - {room} for room, used in uses.items()}
@@ -72,3 +98,4 @@ if __name__ == "__main__":
     checkout = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
     for title, found in (("core", of_the_core(checkout)), ("package", of_the_package(checkout))):
         print(title, *drawn(found), sep="\n")
+    print("borders", *borders(checkout, ("torch", "onnx", "tflite", "executorch")), sep="\n")
