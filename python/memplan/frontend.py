@@ -1,13 +1,14 @@
-"""What a wing offers: the sources that the package of a framework takes, how it reads them, what runs their plans.
+"""A *wing* is the part of memplan for one framework, such as torch.
 
-The front knows wings by this record alone. It finds them by entry points of the group "memplan.wings". In a package's
-pyproject.toml, with the wing's name and its module:
+Its record lists the sources that it accepts, how it reads them, and how their plans run. The rest of memplan knows a
+wing only by this record, and finds it by entry points of the group "memplan.wings". A package declares its wing in
+pyproject.toml, by the wing's name and module:
 
     [project.entry-points."memplan.wings"]
     toy = "memplan_toy"
 
-The module has `WING`, a `Wing`. It is imported when a source may be its own, or when `memplan.toy` is asked for. So it
-must not import its framework by itself.
+The module has `WING`, a `Wing`. memplan imports the module when a source might belong to this wing, or when
+`memplan.toy` is asked for. So importing the module must not import the framework.
 """
 
 from __future__ import annotations
@@ -32,21 +33,22 @@ class Form:
     name : str
         How messages call it, such as "onnx" or ".onnx".
     read : callable
-        From the source and a `Reading` to a `Graph`, a `Problem` or a graph dict. It raises SourceError for what it
-        cannot read, and tells notes by `importers.notes.say`.
+        Takes the source and a `Reading`, and returns a `Graph`, a `Problem` or a graph dict. It raises SourceError if
+        it cannot read the source, and gives notes by `importers.notes.say`.
     options : frozenset of str
-        The options of `Reading` that it heeds. Others are refused.
+        The options of `Reading` that `read` uses. Others are refused.
     suffixes : tuple of str
-        Of files, in lower case, with their dots.
+        The suffixes of its files, in lower case, with their dots.
     accepts : callable or None
-        Whether an object is such a source; for files None. It must not import the framework: where that was not
-        imported before, nothing can be of it.
+        Whether an object is such a source; None for files. It must not import the framework. If the framework is not
+        imported yet, no object can belong to it, so return False.
     opened : callable or None
-        From a path to an object that is read once, and has a text of its own to be shown.
+        Takes a path, and returns an object to plan. Its `report(result)` is printed after the plan. None if the file
+        has no report of its own.
     program : callable or None
-        From a `Source` to the `Program` that runs plans of it; None if plans of it do not run.
+        Takes a `Source`, and returns the `Program` that runs plans of it; None if plans of it do not run.
     engines : tuple of str
-        What may compute its ops, the usual one first; see `Plan.run`.
+        The engines that can compute its ops, the default one first; see `Plan.run`.
     """
 
     name: str
@@ -64,18 +66,18 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps that run without data, so that `memplan.estimate` can say what they hold.
+    """How to run steps without data, so that `memplan.estimate` can say how many bytes they hold.
 
     Attributes
     ----------
     accepts : callable
-        Whether a step of an object can run so. It must not import the framework.
+        Whether a step of an object can run without data. It must not import the framework.
     estimate : callable
-        From (source, args, kwargs, train=, optimizer=, autocast=, loss=, device=) to an `Estimate`.
+        Takes (source, args, kwargs, train=, optimizer=, autocast=, loss=, device=), and returns an `Estimate`.
     sized : callable
-        From (source, args, kwargs, axes) to calls with other sizes: `now` is the size of the arguments along `axes`,
-        ``of(size)`` has other arguments, and ``explained(needs)`` is a function from a size to its bytes, `needs`,
-        whose errors say which other axes may have to grow.
+        Takes (source, args, kwargs, axes), and returns an object with three members: `now`, the current size along
+        `axes`; ``of(size)``, arguments of another size; and ``explained(needs)``, the function `needs` (bytes for a
+        size) with errors that also say which other axes may have to grow.
     object : str
         How messages call such a source, such as "a torch.nn.Module".
     """
@@ -88,16 +90,16 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Door:
-    """Something that people call in a wing, and how to find out whether it works with what is installed.
+    """A function of a wing that users call, and how to find out whether it works with the installed packages.
 
     Attributes
     ----------
     name : str
-        As people call it, such as "plan.run".
+        Its name for users, such as "plan.run".
     needs : callable
-        Imports all that the door needs. It raises an error that says what is missing.
+        Imports all that the door needs. If something is missing, it raises an error that names it.
     example : callable or None
-        Goes through the door once, on a small network, and raises an error if it does not do what it should.
+        Uses the door once, on a small network, and raises an error if the result is wrong.
     """
 
     name: str
@@ -107,24 +109,25 @@ class Door:
 
 @dataclass(frozen=True, eq=False)
 class Wing:
-    """What the package of a framework offers.
+    """The record of a wing.
 
     Attributes
     ----------
     forms : tuple of Form
-        What it takes. The first that accepts an object reads it.
+        The forms of sources that it reads. The first form that accepts an object reads it.
     objects : tuple of str
-        The objects that it takes, as messages list them, such as "torch.nn.Module".
+        The objects that it accepts, as messages list them, such as "torch.nn.Module".
     members : mapping of str to callable
-        What plans do by this wing, by the name of the method of `Plan`. Each takes the plan first.
+        Functions behind those methods of `Plan` that need this wing, by method name. Each takes the plan first.
     steps : Steps or None
-        The objects of which a step can be estimated by running it without data.
+        How to run its steps without data; None if it cannot.
     doors : tuple of Door
-        What people call, for `memplan doctor`.
+        The functions that users call, for `memplan doctor`.
     has_op : callable or None
-        Whether its framework has an op of a type, which `inplace_ops` may name. Where the framework is missing: False.
+        Whether the framework has ops of this type name, which users may list in `inplace_ops`. False if the framework
+        is not installed.
     packages : tuple of str
-        The packages whose versions `memplan doctor` says, by the names that pip knows.
+        The packages whose versions `memplan doctor` shows, by their names for pip.
     """
 
     forms: tuple[Form, ...] = ()
@@ -143,7 +146,7 @@ def names() -> list[str]:
 
 @cache
 def package(name: str) -> ModuleType | None:
-    """The module of a wing; None if no installed package brings one of that name."""
+    """The module of a wing; None if no installed package has a wing of that name."""
     point = next(iter(entry_points(group=GROUP, name=name)), None)
     if point is None:
         return None
@@ -155,7 +158,7 @@ def package(name: str) -> ModuleType | None:
 
 @cache
 def wings() -> tuple[Wing, ...]:
-    """All wings that can be used; of others, a warning says why not."""
+    """All usable wings. For each other wing, a warning says why it cannot be used."""
     found: list[Wing] = []
     for name in names():
         try:
@@ -171,13 +174,13 @@ def wings() -> tuple[Wing, ...]:
 
 
 def forms() -> Iterator[Form]:
-    """What all wings take."""
+    """The forms of sources that all wings read."""
     for wing in wings():
         yield from wing.forms
 
 
 def member(name: str) -> Callable[..., Any]:
-    """What a plan does by a wing; TypeError if no installed wing does it."""
+    """The function of a wing behind a method of `Plan`; TypeError if no installed wing has it."""
     for wing in wings():
         if name in wing.members:
             return wing.members[name]
@@ -185,7 +188,7 @@ def member(name: str) -> Callable[..., Any]:
 
 
 def steps_of(source: Any) -> Steps | None:
-    """How a step of an object runs without data; None if no wing knows."""
+    """How to run a step of an object without data; None if no wing can."""
     return next((wing.steps for wing in wings() if wing.steps is not None and wing.steps.accepts(source)), None)
 
 

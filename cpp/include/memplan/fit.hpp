@@ -30,16 +30,16 @@ namespace memplan {
 struct FitOptions : Limits {
   Bytes capacity = 0;
   bool recompute = true;
-  std::optional<double> transfer = {};  // of a byte that is moved out or fetched; without a value, nothing is moved
-  std::int64_t work = 1'000'000'000;    // of the search, in steps of some nanoseconds
-  std::size_t states = 100'000;         // that the exact search for small graphs may visit
+  std::optional<double> transfer = {};  // cost of moving one byte out or in; without a value, nothing is moved
+  std::int64_t work = 1'000'000'000;    // limit of the search's work, in steps of some nanoseconds
+  std::size_t states = 100'000;         // most states that the exact search for small graphs may visit
   bool any = false;                     // return the first schedule that fits, without a bound of the cost
 };
 
 struct Fitted {
   Graph graph;
   std::vector<Change> changes;  // in the order in which they run
-  Bytes load = 0;               // of the buffers of the graph
+  Bytes load = 0;               // the load of the graph's buffers
   double added_cost = 0;
   double cost_bound = 0;  // no schedule in this order adds less cost, whichever tensors share bytes; docs/fit.md
   Bytes load_bound = 0;   // no schedule in this order needs less, whichever tensors share bytes; 0: not known
@@ -52,9 +52,10 @@ struct Fitted {
 Fitted fit(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
            const FitOptions& options);
 
-// Adds ops, so that the load is as low as it finds. Among graphs of this load, it looks for the cheapest. `load_bound`
-// is a proven lower bound of the load. The capacity of the options is ignored. The function makes some thirty searches,
-// each with a part of the work. If the time limit or `stop` ends the search, it returns the best graph so far.
+// Adds ops, so that the load is as low as the search can make it. Among graphs of this load, it looks for the cheapest.
+// `load_bound` is a proven lower bound of the load. The capacity of the options is ignored. The function makes about
+// thirty searches, which share the given `work` between them. If the time limit or `stop` ends the search, it returns
+// the best graph so far.
 Fitted fit_least(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
                  const FitOptions& options);
 

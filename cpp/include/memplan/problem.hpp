@@ -9,8 +9,8 @@
 //          │ │ 0 ││
 //          └─┴───┴┴────────▶ step
 //
-// A buffer may have a shape: then it is in use only where its parts are, rectangles of its bytes and its life that
-// move together. Two kinds of storages have shapes: a value that is overwritten in part (left), and the whole of a
+// A buffer may have a shape: it is then made of *parts*, rectangles in bytes and steps that move together. Only these
+// are in use. Two kinds of storages have shapes: a value that is overwritten in part (left), and the whole of a
 // concatenation (right):
 //
 //   size ┌────┐                     size      ┌──────┐
@@ -18,7 +18,7 @@
 //        │    ┌──┘                         │  ┌──────┘      parts of them do
 //      0 └────┘         ▶ step           0 └──┘       ▶ step
 //
-// Pairs may also conflict whatever their lifetimes; they are apart with all their bytes.
+// Two buffers may also be set to conflict regardless of their lifetimes. They may then share no byte at all.
 //
 // Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them. Some may
 // have to lie together, at fixed distances; problem/fold.hpp says how these are placed.
@@ -62,7 +62,7 @@ class Problem {
     std::vector<std::string> names;
   };
 
-  // Takes columns over; an empty `alignment` means 1 everywhere, `names` is empty or has one name per buffer, all
+  // Takes columns over. An empty `alignment` means 1 everywhere. `names` is empty, or has one name per buffer, all
   // different. Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
   // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
   Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
@@ -88,8 +88,8 @@ class Problem {
 
   // The same buffers, which lie together as these rows say; the rows replace older ones. Throws ProblemError if: a
   // buffer is at a distance from itself; two buffers get two distances; an alignment or a pin forbids their distance;
-  // they would share bytes at it while both are alive, or although they conflict. The message names both buffers. All
-  // this is checked again when pins, shapes or conflicts change.
+  // at this distance they would share bytes although they are alive together or conflict. The message names both
+  // buffers. All this is checked again when pins, shapes or conflicts change.
   Problem with_together(std::vector<Together> together) const;
 
   // The same buffers with these paths, which replace their own. A buffer exists only in the branch that its path names;
@@ -97,12 +97,14 @@ class Problem {
   // path, and if two pinned buffers overlap and some run has both.
   Problem with_branches(std::vector<std::string> branches) const;
 
-  // The same buffers with these columns, which replace their own, and have as many rows. All else is checked again.
+  // The same buffers with these columns, which replace their own. `columns` must have count() rows. All else is checked
+  // again.
   Problem with_columns(Columns columns) const;
 
-  // Some of the buffers, in this order, with all that holds of and among them, and with what is reserved. Two buffers
-  // that only a third links keep their distance if the third is left out. Throws ProblemError for an index that is no
-  // buffer's, or that occurs twice. O(n).
+  // Some of the buffers, in this order, with their shapes, pins and branches, and the conflicts and distances between
+  // them. Reserved ranges stay. If two buffers are at a fixed distance only through a third one, they keep that
+  // distance when the third is left out. Throws ProblemError for an index that is no buffer's, or that occurs twice.
+  // O(n).
   Problem subset(std::span<const Index> buffers) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.

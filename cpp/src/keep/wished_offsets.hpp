@@ -1,4 +1,4 @@
-// Wishes: where buffers should begin, and which of them no plan grants.
+// Wishes: offsets at which buffers should lie. Counts the wishes that no plan can grant.
 #pragma once
 
 #include <span>
@@ -8,13 +8,13 @@
 
 namespace memplan {
 
-// What can be said of wishes without a search, for plans that peak at or below a limit. A wish counts if its buffer has
-// bytes. O(n log n).
+// Facts about wishes that need no search, for plans with a peak of at most `limit`. Wishes of buffers without bytes are
+// ignored. O(n log n).
 struct Wishes {
-  std::vector<Index> open;  // buffers that may be where they should: within the limit, aligned, and not pinned
-  Index granted = 0;        // by pins
-  Index refused = 0;        // by pins, alignment or the limit
-  Index apart = 0;          // pairs of open wishes, no two with a wish in common, that would overlap
+  std::vector<Index> open;  // buffers whose wishes are open: within the limit, aligned, and not pinned
+  Index granted = 0;        // wishes that a pin fulfils
+  Index refused = 0;        // wishes that a pin, the alignment or the limit rules out
+  Index apart = 0;          // disjoint pairs of open wishes that would overlap; at least one of each is not granted
 };
 
 Wishes wishes_of(const Problem& problem, std::span<const Bytes> wishes, Bytes limit);

@@ -1,8 +1,8 @@
-"""The wall to torch: its private names, all that memplan takes of them, in groups that say what needs each.
+"""All private names of torch that memplan uses, grouped by the feature that needs them.
 
 Public names do not say which bytes a view shows, which operator a graph calls, or what an op changed. Private ones do,
 and any release of torch may change them. So they are imported here and nowhere else; those of torch.compile are in
-`private_compiler.py`. Where a release lacks one, only what imports that one refuses to work: `memplan doctor` says it.
+`private_compiler.py`. If a release lacks a name, only the features that need it fail, and `memplan doctor` lists them.
 Operators (`torch.ops`) are not listed: graphs name them.
 """
 
@@ -25,7 +25,7 @@ with _WALL.needed_by("reading graphs, which call operators"):
     from torch._ops import OpOverloadPacket as OpOverloadPacket
 with _WALL.needed_by("tensors in lists, tuples and dicts, as torch.export takes them apart"):
     pytree = torch.utils._pytree
-with _WALL.needed_by("the inputs and results of a graph module, taken apart and put together"):
+with _WALL.needed_by("taking apart the inputs of a graph module, and putting together its results"):
     PyTreeCodeGen = torch.fx.graph._PyTreeCodeGen
     PyTreeInfo = torch.fx.graph._PyTreeInfo
 with _WALL.needed_by("the names of functions that are no operators"):
@@ -36,31 +36,31 @@ with _WALL.needed_by("traces without data"):
     from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
     from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
     from torch._subclasses.fake_tensor import UnsupportedOperatorException as UnsupportedOperatorException
-with _WALL.needed_by("each operator that runs, seen as it runs"):
+with _WALL.needed_by("watching each operator as it runs"):
     from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
-with _WALL.needed_by("tensors of our own, made while operators are watched"):
+with _WALL.needed_by("making tensors of our own while operators are watched"):
     disable_current_modes = torch.utils._python_dispatch._disable_current_modes
 with _WALL.needed_by("the module to which an op of backward belongs"):
     current_autograd_node = torch._C._current_autograd_node
     get_sequence_nr: Callable[[], int] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
-with _WALL.needed_by("layers that norm batches"):
+with _WALL.needed_by("batch normalization layers"):
     NormBase = torch.nn.modules.batchnorm._NormBase
 with _WALL.needed_by("the memory format of a result"):
     from torch._prims_common import suggest_memory_format as suggest_memory_format
 with _WALL.needed_by("the kernel that a convolution calls"):
     select_conv_backend = torch._C._select_conv_backend
-with _WALL.needed_by("whether an operator runs, and by a kernel of its own"):
+with _WALL.needed_by("whether an operator has a kernel, and whether that kernel is its own"):
     dispatch_has_kernel = torch._C._dispatch_has_kernel
     dispatch_has_kernel_for = torch._C._dispatch_has_kernel_for_dispatch_key
     dispatch_has_computed_kernel_for = torch._C._dispatch_has_computed_kernel_for_dispatch_key
-with _WALL.needed_by("sizes that are known as they run"):
+with _WALL.needed_by("checks of sizes that are known only at run time"):
     torch_check: Callable[..., None] = torch._check
     assert_true: Callable[..., None] = torch._assert
 with _WALL.needed_by("views that are conjugated or negated only when they are read"):
     neg_view = torch._neg_view
     set_conj = torch._C._set_conj
     set_neg = torch._C._set_neg
-with _WALL.needed_by("tensors without memory, as other libraries make"):
+with _WALL.needed_by("tensors without memory, as other libraries make them"):
     has_storage: Callable[[Tensor], bool] = torch._C._has_storage
 with _WALL.needed_by("casts of autocast, as nodes of a graph"):
     enter_autocast: Callable[..., Any] = torch.amp.autocast_mode._enter_autocast
@@ -68,17 +68,17 @@ with _WALL.needed_by("casts of autocast, as nodes of a graph"):
 with _WALL.needed_by("logits that are computed in pieces"):
     make_wrapper_subclass = torch.Tensor._make_wrapper_subclass
     DisableTorchFunctionSubclass: Any = torch._C.DisableTorchFunctionSubclass
-with _WALL.needed_by("kernels that are called as torch.compile does, out of autocast"):
+with _WALL.needed_by("calling kernels with autocast off, as torch.compile does"):
     DisableAutocast: Any = torch._C._DisableAutocast
-with _WALL.needed_by("losses of CTC, whose lengths are known"):
+with _WALL.needed_by("CTC losses with known lengths"):
     ctc_loss_of_kernel: Callable[..., tuple[Tensor, ...]] = torch._ctc_loss
-with _WALL.needed_by("operators that are taken apart as torch does"):
+with _WALL.needed_by("composite operators, run by torch's own decomposition"):
     _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 with _WALL.needed_by("updates of parameters after the backward pass"):
     after_backward: Callable[[Callable[[], Any]], None] = torch.autograd.Variable._execution_engine.queue_callback
 with _WALL.needed_by("whether a write made a saved tensor invalid"):
     _VERSION = torch.Tensor._version
-with _WALL.needed_by("what a view is of"):
+with _WALL.needed_by("the tensor that a view shows"):
     _BASE = torch.Tensor._base
     _IS_VIEW = torch.Tensor._is_view
 with _WALL.needed_by("which tensors share bytes"):
@@ -93,12 +93,12 @@ TOTAL_NORM = "_get_total_norm"  # of torch.nn.utils.clip_grad: the norm of all g
 
 
 def schema_of(operator: Any) -> Any:
-    """The schema of an operator; None for what is none."""
+    """The schema of an operator; None if `operator` is no operator."""
     return getattr(operator, "_schema", None)
 
 
 def packet_of(operator: Any) -> Any:
-    """All overloads of an operator; the argument itself where it is none."""
+    """All overloads of an operator; the argument itself if it is no operator."""
     return getattr(operator, "_overloadpacket", operator)
 
 
@@ -108,7 +108,7 @@ def overload_name_of(operator: OpOverload) -> str:
 
 
 def in_parts(operator: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """What a composite operator returns, taken apart as torch does it."""
+    """Run a composite operator by torch's own decomposition, and return its result."""
     return operator._op_dk(_COMPOSITE, *args, **kwargs)  # type: ignore[no-any-return]
 
 
@@ -118,17 +118,17 @@ def destroy(library: torch.library.Library) -> None:
 
 
 def storage_key(storage: torch.UntypedStorage) -> int:
-    """What all Python objects of one storage have in common."""
+    """A key that all Python objects of one storage have in common."""
     return int(storage._cdata)
 
 
 def version_of(tensor: Tensor) -> int:
-    """How often a tensor, or what shares its bytes, was written to."""
+    """How often a tensor, or a tensor that shares its bytes, was written to."""
     return tensor._version
 
 
 def base_of(tensor: Tensor) -> Tensor:
-    """The tensor that a view is of; itself where it is no view."""
+    """The tensor that a view shows; the tensor itself if it is no view."""
     base = tensor._base if tensor._is_view() else tensor
     assert base is not None
     return base
@@ -150,7 +150,7 @@ def modules_of(module: torch.nn.Module) -> dict[str, Any]:
 
 
 def uncompiled(module: Any) -> Any:
-    """What torch.compile was given, if it made the module."""
+    """The module that torch.compile wrapped; the module itself if it is not wrapped."""
     return getattr(module, "_orig_mod", module)
 
 
@@ -166,27 +166,30 @@ def traced_sizes(shape_env: Any) -> Mapping[Any, Any]:
 
 
 def left_alone(attributes: dict[str, Any]) -> Any:
-    """The function that torch.compile was told to leave alone, by the attributes of what it made for it; else None."""
+    """The original function that a wrapper of `torch.compiler.disable` holds, found by the wrapper's attributes.
+
+    None if there is none.
+    """
     return attributes.get("_torchdynamo_orig_callable")
 
 
 def is_begun(kind: str) -> bool:
-    """Whether anything ran on devices of a kind, such as "cuda"."""
+    """Whether anything has run on devices of a kind, such as "cuda"."""
     return bool(getattr(getattr(torch, kind, None), "_initialized", False))
 
 
 def codegen_of(graph: fx.Graph) -> Any:
-    """What writes the Python code of a graph, and knows how its inputs are put together."""
+    """The object that writes the Python code of a graph, and knows how its inputs are put together."""
     return graph._codegen
 
 
 def sequence_of(node: torch.autograd.graph.Node) -> int:
-    """The number that a node of backward has of the op of forward."""
+    """The sequence number that links a backward node to its forward op."""
     return node._sequence_nr()
 
 
 def mark_wrapped(step: Any) -> None:
-    """Let schedulers of learning rates take a function for a step that they have wrapped themselves."""
+    """Mark a step function as already wrapped by a scheduler of learning rates."""
     step._wrapped_by_lr_sched = True
 
 

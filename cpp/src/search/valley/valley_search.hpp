@@ -3,8 +3,9 @@
 //
 // Words. An *item* is a buffer. A *section* is a moment between a birth and the next death (section_lives.hpp). The
 // *base* of an item without a place is the lowest offset that it may have. The *floor* of a section is the lowest base
-// of its items. Its *slack* is the number of bytes that it can still lose (floors.hpp). A *valley* is a row of sections
-// with the same floor, between sections with higher floors (valleys.hpp).
+// of its items. Its *slack* is the capacity minus its floor and the bytes of the items that are not yet placed there:
+// the bytes that may still stay unused (floors.hpp). A *valley* is a row of sections with the same floor, between
+// sections with higher floors (valleys.hpp).
 //
 // A plan is *pushed down* if every buffer lies at 0, or where a buffer that conflicts with it ends (rounded up to its
 // alignment). If there is a plan within the capacity, there is a pushed-down plan within it. So the search tries only
@@ -19,10 +20,12 @@
 //       - base + size of each item y that begins in the valley, and is alive together with an item at t of base f,
 //       - the floor of the section left of the valley, if an item crosses the left end of the valley.
 //
-// A state is dead if the slack of a section is negative. Before the search enters a child, it tries all children. It
-// drops the dead ones, and orders the others by the slack that they waste. It remembers refuted states: states that it
-// has searched to their end without a plan. If the items that are not placed fall apart into groups with no common
-// section, it searches these parts one after another. If a part fails, the finished parts are not searched again.
+// A state is dead if the slack of a section is negative. Before the search enters a child, it applies each child once
+// and undoes it again, to see which ones are dead at once. It drops these. It orders the others by how much slack each
+// one uses up, as a share of the slack there, the least first; the child that places no item is last. The search
+// remembers refuted states: states that it has searched to their end without a plan. If the items that are not placed
+// fall apart into groups with no common section, it searches these parts one after another. If a part fails, the
+// finished parts are not searched again.
 //
 // If the search is very deep, it drops the oldest half of the children that are left to try, to save memory. Then it
 // can no longer prove that there is no plan.
@@ -52,8 +55,8 @@ namespace memplan {
 
 // Switches for techniques of the search. It is complete without any of them.
 struct Inferences {
-  bool probe = true;   // children are tried before one is entered
-  bool waste = true;   // probed children are ordered by the slack that they waste
+  bool probe = true;   // each child is applied and undone before one is entered
+  bool waste = true;   // probed children are ordered by the slack that they use up
   bool refute = true;  // refuted states are remembered
   bool split = true;   // parts without a common section are searched one by one
   bool twins = true;   // of identical items, one is tried
@@ -80,7 +83,7 @@ class ValleySearch {
   struct Child {
     Index item;    // kNone: no item lies at the floor of the section
     Bytes height;  // if item is kNone: the new floor
-    double order;  // the wasted slack; children with less are entered first
+    double order;  // the slack that it uses up, as shares; children with less are entered first
   };
   struct Place {  // a point of the search, for backtracking
     Floors::Mark floors;
