@@ -213,7 +213,7 @@ FAULTS = (
     ),
     *_for("solving/test_keeping.py",
         ("a plan whose offsets were changed peaks as it did", "settled", "peak=peak", "peak=plan.peak"),
-        ("a capacity leaves no room to stay", "settled", "solver.capacity, left", "None, left"),
+        ("a capacity leaves no room to stay", "settled", "solver.with_search", "replace(solver, capacity=None).with_search"),
     ),
     *_for("methods/test_methods.py",
         ("conflicts of a method are forgotten", "joined carry", "a < b && std::min(one, other) >= count", "false"),

@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import memplan  # noqa: E402
-from memplan import SourceError  # noqa: E402
+from memplan.errors import SourceError  # noqa: E402
 from memplan.torch.reading import import_pt2, import_torch  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
