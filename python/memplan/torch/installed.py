@@ -1,4 +1,4 @@
-"""Which torch is installed, and clear errors where it is none, or lacks a name that is needed."""
+"""Which torch is installed; clear errors if there is none, or if it lacks a name that memplan needs."""
 
 from __future__ import annotations
 
@@ -48,12 +48,10 @@ class Wall:
 
     @contextmanager
     def needed_by(self, what: str) -> Iterator[None]:
-        """Import names of a group; `what` cannot work without them."""
+        """Import names of a group, and do nothing else; `what` cannot work without them."""
         try:
             yield
         except (ImportError, AttributeError) as error:
-            if not _of_torch(error):
-                raise
             self._lacks.append(f"for {what} ({error})")
 
     def missing(self, name: str) -> Exception:
@@ -69,9 +67,7 @@ class Wall:
 def _of_torch(error: ImportError | AttributeError) -> bool:
     if isinstance(error, ImportError):
         return (error.name or "").split(".")[0] == "torch"
-    owner = error.obj if isinstance(error.obj, ModuleType | type) else type(error.obj)
-    name = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
-    return name.split(".")[0] == "torch"
+    return isinstance(error.obj, ModuleType) and error.obj.__name__.split(".")[0] == "torch"
 
 
 def _message(what: str) -> str:

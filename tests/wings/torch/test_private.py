@@ -18,7 +18,7 @@ pytest.importorskip("torch", reason="reads torch's names")
 import torch
 
 import memplan.torch
-from memplan.torch.installed import TESTED
+from memplan.torch.installed import TESTED, names_of_torch
 
 PACKAGE = Path(memplan.__file__).parent
 ROOT = Path(__file__).parents[3]
@@ -128,6 +128,11 @@ def test_what_reads_needs_the_names_that_reading_takes(failing: dict[str, dict[s
     found = failing[WITHOUT_SEQUENCES]
     assert "plan(snapshot)" not in found
     assert "'_get_sequence_nr'" in found["plan(module)"]
+
+
+def test_an_attribute_that_a_tensor_lacks_is_the_mistake_of_whoever_asks() -> None:
+    with pytest.raises(AttributeError, match="nothing"), names_of_torch("reading"):
+        getattr(torch.ones(1), "nothing")  # noqa: B009
 
 
 def test_every_door_works() -> None:

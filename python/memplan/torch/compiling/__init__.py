@@ -21,7 +21,7 @@ def backend(
     cuts the buffers from it, at the offsets of a `memplan.Plan`. Forward and backward have arenas of their own, which
     each call allocates and frees. The kernels are the same, and so are the results, bit for bit.
 
-    Experimental: it changes private parts of torch, as they are in torch 2.13.
+    Experimental: it changes private parts of torch, as they are in torch 2.13 and 2.14.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def capture_inductor(
     kwargs: Mapping[str, Any] | None = None,
     train: bool = False,
 ) -> list[InductorCapture]:
-    """Read what torch.compile would hold in memory, graph by graph. Experimental: tested with torch 2.13, needs that.
+    """Read what torch.compile would hold in memory, graph by graph. Experimental: needs torch 2.13 or 2.14.
 
     It reads private parts of torch.compile, which change from one release of torch to the next. Any other version is
     refused.
@@ -175,7 +175,7 @@ def capture_inductor(
     MissingDependencyError
         torch, or a C++ compiler, is not installed; Inductor asks the compiler which vectors the processor has.
     UnsupportedError
-        Another torch than 2.13; or a graph with nested wrappers (control flow).
+        Another torch than 2.13 and 2.14; or a graph with nested wrappers (control flow).
     SourceError
         torch.compile fails or makes no graph; a tensor is not on the CPU; with train, nothing requires a gradient.
     TypeError

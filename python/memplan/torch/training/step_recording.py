@@ -22,7 +22,7 @@ def record(*, stacks: bool = False) -> Iterator[Tape]:
     of an optimizer. ``memplan.plan(tape)`` gives each allocation that is born and dies in the step a place in one
     arena. ``memplan.torch.arena(plan)`` serves later steps from it. `Tape.step` begins a step, to record two of them.
 
-    The first use builds a small library with the C++ compiler. Experimental: tested with torch 2.13.
+    The first use builds a small library with the C++ compiler. Experimental.
 
     Parameters
     ----------
