@@ -106,7 +106,7 @@ def _as_suggested(image: Tensor, result: Any) -> Any:
 
 
 def _as_group_norm(func: Any, image: Tensor, result: Any) -> Any:
-    """An image in the layout that the input suggests. From torch 2.14 on, gradients keep the strides of dense inputs."""
+    """An image laid out as the input suggests. From torch 2.14 on, gradients keep the strides of dense inputs."""
     if result is None or func is not _GROUPS_BACKWARD or _is_symbolic(image) or not _keeps_strides():
         return _as_suggested(image, result)
     if not image.is_contiguous(memory_format=suggest_memory_format(image)):
