@@ -31,7 +31,6 @@ from .api import capture, fit, order_bound, plan, read_plan, refute, reorder
 from .comparing.comparison import compare
 from .comparing.sweep import sweep
 from .estimating.estimate import estimate
-from .facade import Plan
 from .fitting.largest import largest
 from .fitting.pareto import pareto
 from .importers.csv import read_problem
@@ -39,6 +38,7 @@ from .methods.planning import plan_many
 from .planning.orders import orders
 from .planning.registry import planners, register
 from .plans.failing import InfeasibleError
+from .plans.plan import Plan
 from .verifying import verify
 
 __all__ = [

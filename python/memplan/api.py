@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .facade import Plan, as_plan
 from .fitting.fit import USUAL
 from .fitting.fit import fit as fitted
 from .importers import Captured, Network, captured, read_once
@@ -17,6 +16,7 @@ from .options.checks import integer
 from .options.taking import is_ranged, naming_options, request
 from .planning.orders import check_order
 from .planning.registry import check_planner
+from .plans.plan import Plan
 from .proofs.order_bound import OrderBound, order_bound_of
 from .proofs.refutation import Refutation, refuted
 from .ranges.planning import plan_range
@@ -113,8 +113,8 @@ def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> 
     check_planner(planner)
     asked = request("plan", options)
     if is_ranged(asked.reading):
-        return as_plan(plan_range(source, planner, asked))
-    return as_plan(solved(source, planner, asked))
+        return plan_range(source, planner, asked)
+    return solved(source, planner, asked)
 
 
 def fit(
@@ -186,19 +186,17 @@ def fit(
     UnsupportedError
         The ops are on several streams.
     """
-    return as_plan(
-        fitted(
-            source,
-            capacity,
-            planner,
-            allow=allow,
-            cost=cost,
-            transfer=transfer,
-            hidden=hidden,
-            call=call,
-            max_pieces=max_pieces,
-            **options,
-        )
+    return fitted(
+        source,
+        capacity,
+        planner,
+        allow=allow,
+        cost=cost,
+        transfer=transfer,
+        hidden=hidden,
+        call=call,
+        max_pieces=max_pieces,
+        **options,
     )
 
 
@@ -282,7 +280,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     InvalidPlanError
         The plan in the file breaks its own problem.
     """
-    return as_plan(plan_of_file(path, inclusive=inclusive))
+    return plan_of_file(path, inclusive=inclusive)
 
 
 def refute(problem: _core.Problem, capacity: int | str, *, work: int = 10**9) -> Refutation | None:

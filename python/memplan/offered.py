@@ -34,7 +34,7 @@ OFFERED = {
     "planning.registry": "planners by name",
     "planning.orders.check_order": "the check of an order's name",
     # running and writing: from a plan to the framework
-    "plans.record.PlanRecord": "a plan",
+    "plans.plan.Plan": "a plan",
     "plans.changes.Change": "an op that a plan added or changed",
     "plans.changes.InPieces": "an op that a plan runs in pieces",
     "plans.failing": "the error where nothing fits, and that of a plan that does not hold",

@@ -14,7 +14,7 @@ from .options.checks import checked_place, names
 from .options.taking import request
 from .plans.failing import LISTED, invalid_plan
 from .plans.placed import Placed, offsets_of, outside_of, refuse_unknown
-from .plans.record import PlanRecord
+from .plans.plan import Plan
 from .sizes import in_bytes
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def verify(
     """
     room = None if capacity is None else in_bytes(capacity, "capacity")
     more = None if limit is None else limit + 1
-    if isinstance(source, PlanRecord):
+    if isinstance(source, Plan):
         if offsets is None:
             source.verify(limit)
             offsets = source.offsets
@@ -81,7 +81,7 @@ def verify(
         faults: list[Any] = list(_core.verify(buffers, column, capacity=room, limit=more))
         peak = _core.peak_of(buffers, column)
     else:
-        outside = outside_of(offsets) if isinstance(offsets, PlanRecord) else {}
+        outside = outside_of(offsets) if isinstance(offsets, Plan) else {}
         step = in_bytes(alignment, "alignment", 1)
         placed = Placed(buffers, _by_name(offsets), outside, checked_place(place), step)
         faults = placed.faults(names(donate, "donate"), room, more)
@@ -92,12 +92,12 @@ def verify(
 
 
 def _is_named(offsets: Any) -> bool:
-    return isinstance(offsets, (Mapping, PlanRecord))
+    return isinstance(offsets, (Mapping, Plan))
 
 
 def _by_name(offsets: Any) -> dict[str, int]:
     """Offsets by name: given so, or those of a plan's tensors."""
-    if isinstance(offsets, PlanRecord):
+    if isinstance(offsets, Plan):
         return offsets_of(offsets)
     if not isinstance(offsets, Mapping):
         expected = "a mapping from names to bytes, or a Plan; a problem takes an array too"

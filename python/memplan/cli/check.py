@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from .. import _core
-from ..facade import Plan
+from ..plans.plan import Plan
 from ..text import printable
 from .arguments import Commands, add_planner, add_search, add_source, captured, new_command, planning, search_group
 from .terminal import INVALID, OK, interrupted, readers_may_leave, waiting

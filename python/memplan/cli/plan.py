@@ -10,9 +10,9 @@ from typing import Any
 
 from .._core import Problem
 from ..draw.colours import COLOUR_BY
-from ..facade import Plan
 from ..importers import Network, form_of
 from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
 from ..text import printable
 from .arguments import (
     Commands,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .._core import OrderProgress
-from ..facade import Plan
+from ..plans.plan import Plan
 from ..text import printable
 
 if TYPE_CHECKING:

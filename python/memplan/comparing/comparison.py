@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from .. import _core
 from ..draw.figures import png
 from ..errors import InvalidPlanError, MissingDependencyError, PlannerError, TimeLimitError, UnsupportedError
-from ..facade import as_plan
 from ..importers import Network, read_once
 from ..options.taking import CALLBACKS, request, without
 from ..planning.registry import check_planner, planner_names
@@ -272,9 +271,9 @@ def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow
     raised: list[Exception] = []  # by who listens
     options |= {name: _kept(options[name], raised) for name in CALLBACKS if options.get(name) is not None}
     try:
-        row = row_of(as_plan(plan(ordered.source, planner, on_interrupt="keep", **options)), planner)
+        row = row_of(plan(ordered.source, planner, on_interrupt="keep", **options), planner)
     except InfeasibleError as error:
-        row = ComparisonRow(planner) if error.plan is None else row_of(as_plan(error.plan), planner)
+        row = ComparisonRow(planner) if error.plan is None else row_of(error.plan, planner)
         row = replace(row, error="InfeasibleError", reason=first_line(error))
     except REFUSALS as error:
         return refused(planner, ordered.name, error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _core
-from ..facade import Plan
+from ..plans.plan import Plan
 from ..printing.units import format_bytes, percent, seconds
 
 NOT_RUN = "KeyboardInterrupt"  # the error of a row whose planner was not run, or not to an end

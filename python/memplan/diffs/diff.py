@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..explaining.alive import Alive
 from ..explaining.explanation import Moment, Scene
 from ..plans.moved_ops import OpMove, moved_ops
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.slots import Slot
 
 CHANGES = ("appeared", "vanished", "grew", "shrank", "longer", "shorter", "moved")
@@ -86,9 +86,7 @@ class PlanDiff:
     changes: tuple[Change, ...]
     at_load: tuple[AtLoad, ...]
     moved_ops: tuple[OpMove, ...] = ()
-    plans: tuple[PlanRecord, PlanRecord] | None = field(
-        default=None, compare=False, repr=False, metadata={"fact": False}
-    )
+    plans: tuple[Plan, Plan] | None = field(default=None, compare=False, repr=False, metadata={"fact": False})
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,7 +120,7 @@ class PlanDiff:
         write_facts(self, path, "memplan.diff", 1)
 
 
-def diff(before: PlanRecord, after: PlanRecord) -> PlanDiff:
+def diff(before: Plan, after: Plan) -> PlanDiff:
     """See `Plan.diff`."""
     of_tensors = before.graph is not None and after.graph is not None
     one, other = (dict(plan.tensors) if of_tensors else {slot.name: slot for slot in plan} for plan in (before, after))
@@ -138,7 +136,7 @@ def diff(before: PlanRecord, after: PlanRecord) -> PlanDiff:
     return PlanDiff(figures[0], figures[1], of_tensors, same, tuple(found), at_load, moved, (before, after))
 
 
-def _figures(plan: PlanRecord, load_step: Moment | None) -> Figures:
+def _figures(plan: Plan, load_step: Moment | None) -> Figures:
     shared = len(plan.sharing)
     return Figures(plan.planner, len(plan), shared, plan.peak, plan.load, plan.lower_bound, plan.naive, load_step)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.returns import Return
 from ..printing.units import counted
 from .colours import OTHERS, buffers_by_name
@@ -50,7 +50,7 @@ def largest(returns: Sequence[Return]) -> list[Return]:
     return sorted(returns, key=lambda one: one.back.bytes * (one.left.last - one.back.first))[:MOST_ARROWS]
 
 
-def colours_of(plan: PlanRecord, returns: Sequence[Return], colours: Sequence[str]) -> list[str]:
+def colours_of(plan: Plan, returns: Sequence[Return], colours: Sequence[str]) -> list[str]:
     """The colour that each tensor has when it is back."""
     buffers = buffers_by_name(plan)
     return [colours[buffers[one.back.name]] if one.back.name in buffers else OTHERS for one in returns]

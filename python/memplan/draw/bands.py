@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..plans.plan import Plan
 from ..plans.pools import PlannedPool, PlannedPools
-from ..plans.record import PlanRecord
 from ..printing.units import format_bytes, shortened, tick, unit_of
 from .colours import PALETTE
 from .figures import ink
@@ -39,13 +39,13 @@ class Band:
         return f"{shortened(self.pool.name, 16)}\n{format_bytes(self.pool.peak)}{room}"
 
 
-def bands(plan: PlanRecord) -> list[Band]:
+def bands(plan: Plan) -> list[Band]:
     """The pools of a plan that `spaced` gave; none for a plan in one arena."""
     pools = () if plan.pools is None else tuple(plan.pools.values())
     return [Band(m, m.begin, m.begin + _room(m), m.begin + _room(m) if _shows(m) else None) for m in pools]
 
 
-def spaced(plan: PlanRecord) -> PlanRecord:
+def spaced(plan: Plan) -> Plan:
     """The plan to be drawn: pools lie as far apart as their capacities say, and begin at round addresses.
 
     Where the capacity of one is drawn, the next begins above that line.
@@ -75,7 +75,7 @@ def _room(pool: PlannedPool) -> int:
     return pool.capacity if pool.capacity is not None and _shows(pool) else pool.peak
 
 
-def draw_bands(plan: PlanRecord, ax: Axes) -> None:
+def draw_bands(plan: Plan, ax: Axes) -> None:
     """Where each pool begins and ends, and on the right its name."""
     found = bands(plan)
     for k, band in enumerate(found):
@@ -106,7 +106,7 @@ def places_of_names(found: Sequence[Band], line: float) -> list[float]:
     return places
 
 
-def scale_bands(plans: Iterable[PlanRecord], ax: Axes) -> None:
+def scale_bands(plans: Iterable[Plan], ax: Axes) -> None:
     """Addresses that count from the base of each pool, if all plans, which share the axis, have the same bands."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.returns import returns_of
 from ..plans.usage import Part, parts_by_buffer, step_of_peak
 from ..printing.units import format_bytes, unit_of
@@ -44,7 +44,7 @@ class Panels:
 
 
 def draw(
-    plan: PlanRecord,
+    plan: Plan,
     panels: Panels,
     colours: Colouring,
     found: Sequence[Mark],
@@ -102,7 +102,7 @@ def _draw_inside(mark: Mark, colour: str, ax: Axes) -> None:
     ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor="black", linewidth=1.6, zorder=3.5))
 
 
-def _boxes(plan: PlanRecord, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Sequence[str]) -> PolyCollection:
+def _boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, colours: Sequence[str]) -> PolyCollection:
     from matplotlib.collections import PolyCollection
 
     problem = plan.problem
@@ -124,9 +124,7 @@ def _boxes(plan: PlanRecord, shown: npt.NDArray[np.intp], shapes: Shapes, colour
     return boxes
 
 
-def _borders(
-    plan: PlanRecord, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes
-) -> npt.NDArray[np.float64]:
+def _borders(plan: Plan, shown: npt.NDArray[np.intp], steps: Steps, top: int, ax: Axes) -> npt.NDArray[np.float64]:
     """How wide, in points: finer where boxes are thin, and none where they would be much of what is seen."""
     problem, window = plan.problem, ax.get_window_extent()
     points = 72 / float(ax.figure.get_dpi())
@@ -146,7 +144,7 @@ def _outline(parts: Sequence[Part], offset: int) -> Path:
     return Path(np.array(corners, dtype=np.float64), codes)
 
 
-def _draw_peak(plan: PlanRecord, ax: Axes) -> None:
+def _draw_peak(plan: Plan, ax: Axes) -> None:
     """The peak as a line over the highest boxes, and a mark that points at its step from above."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -159,7 +157,7 @@ def _draw_peak(plan: PlanRecord, ax: Axes) -> None:
     ax.axhline(plan.peak, color=ink(ax), linestyle="--", linewidth=0.9, label=label, zorder=4)
 
 
-def _share(strip: Axes, ax: Axes, plan: PlanRecord, top: int) -> None:
+def _share(strip: Axes, ax: Axes, plan: Plan, top: int) -> None:
     """The scale of the strip below: the steps and the unit of the boxes, and the peak."""
     from matplotlib.ticker import FixedLocator
 

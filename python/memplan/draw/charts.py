@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.returns import Return
 from ..plans.verdict import title_of
 from ..text import printable
@@ -35,7 +35,7 @@ class Axes:
     pools: bool
 
     @staticmethod
-    def of(plans: Sequence[PlanRecord]) -> Axes:
+    def of(plans: Sequence[Plan]) -> Axes:
         """Axes that hold all of these plans."""
         from bokeh.models import Range1d
 
@@ -52,7 +52,7 @@ class Axes:
 
 
 def gantt_chart(
-    plan: PlanRecord, boxes: Mapping[str, Any], tenants: Mapping[str, Any], fill: Any, axes: Axes, name: str
+    plan: Plan, boxes: Mapping[str, Any], tenants: Mapping[str, Any], fill: Any, axes: Axes, name: str
 ) -> dict[str, Any]:
     """The boxes of a plan, and the models that page.js moves: see the keys of the result."""
     from bokeh.models import BoxAnnotation, ColumnDataSource, TapTool, Text
@@ -138,7 +138,7 @@ def add_arrows(returns: Sequence[Return], chart: Any) -> None:
         chart.add_layout(Arrow(end=VeeHead(size=9, fill_color=_INK, line_color=_INK), **ends, **style))
 
 
-def load_chart(plan: PlanRecord, axes: Axes, name: str) -> dict[str, Any]:
+def load_chart(plan: Plan, axes: Axes, name: str) -> dict[str, Any]:
     """The bytes in use over time, with the peak as a line, and the models behind it: see the result."""
     from bokeh.models import ColumnDataSource, WheelZoomTool
     from bokeh.plotting import figure
@@ -163,13 +163,13 @@ def load_chart(plan: PlanRecord, axes: Axes, name: str) -> dict[str, Any]:
     return {"load": chart, "curve": curve, "ops": ops}
 
 
-def _peak(plan: PlanRecord) -> Any:
+def _peak(plan: Plan) -> Any:
     from bokeh.models import Span
 
     return Span(location=plan.peak, dimension="width", line_color=_INK, line_dash="dashed", line_width=1.5)
 
 
-def _add_pools(plan: PlanRecord, chart: Any) -> None:
+def _add_pools(plan: Plan, chart: Any) -> None:
     """A band per pool, with its capacity, and its name on an axis on the right."""
     from bokeh.models import BoxAnnotation, CustomJSTickFormatter, FixedTicker, LinearAxis, Span
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plans.buffer_info import BufferInfo, buffer_infos, layers_of, paths_of
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.returns import returns_of
 
 # Okabe and Ito's palette, which people with any colour vision can tell apart; black is kept for lines.
@@ -49,13 +49,13 @@ class Colouring:
         return list(self.legend.items())[::every], every
 
 
-def colouring(plan: PlanRecord, by: str = "buffer") -> Colouring:
+def colouring(plan: Plan, by: str = "buffer") -> Colouring:
     """Colour the buffers of a plan; see `colourings`."""
     return colourings([plan], by)[0]
 
 
 def colourings(
-    plans: Sequence[PlanRecord], by: str = "buffer", infos: Sequence[Sequence[BufferInfo]] | None = None
+    plans: Sequence[Plan], by: str = "buffer", infos: Sequence[Sequence[BufferInfo]] | None = None
 ) -> list[Colouring]:
     """Colour the buffers of plans, with the same legend and limits for all of them.
 
@@ -113,13 +113,13 @@ def samples(places: npt.NDArray[np.float64]) -> list[str]:
     return [to_hex(colour) for colour in colormaps[SCALE](places)]
 
 
-def _by_plan(plans: Sequence[PlanRecord], colours: Sequence[str]) -> list[list[str]]:
+def _by_plan(plans: Sequence[Plan], colours: Sequence[str]) -> list[list[str]]:
     """The colours of the buffers of one plan after the other, apart."""
     ends = np.cumsum([len(plan) for plan in plans]).tolist()
     return [list(colours[end - len(plan) : end]) for plan, end in zip(plans, ends, strict=True)]
 
 
-def buffers_by_name(plan: PlanRecord) -> dict[str, int]:
+def buffers_by_name(plan: Plan) -> dict[str, int]:
     """Per name of a buffer or of a tensor that lies in one, the buffer's position; a name of both is the buffer's."""
     found = {name: buffer for name, (buffer, _, _) in (plan.placed or {}).items()}
     if plan.graph is not None and plan.buffers is not None:
@@ -128,12 +128,12 @@ def buffers_by_name(plan: PlanRecord) -> dict[str, int]:
     return found | {plan.problem.name(b): b for b in range(len(plan))}
 
 
-def whole(plan: PlanRecord, name: str) -> str:
+def whole(plan: Plan, name: str) -> str:
     """The tensor that a tensor of this plan is rows of; itself where it is not in pieces."""
     return name if plan.fitting is None else plan.fitting.whole(name)
 
 
-def _in_turn(plans: Sequence[PlanRecord]) -> list[list[str]]:
+def _in_turn(plans: Sequence[Plan]) -> list[list[str]]:
     """A colour per name: first those of the first plan in turn, then what only the next has, and so on.
 
     A buffer whose tensor lies in another's bytes in the first plan has the colour that these have there. What came back
@@ -157,7 +157,7 @@ def _in_turn(plans: Sequence[PlanRecord]) -> list[list[str]]:
     return colours
 
 
-def _by_birth(plans: Sequence[PlanRecord]) -> list[Colouring]:
+def _by_birth(plans: Sequence[Plan]) -> list[Colouring]:
     """A place on the scale per name: the step at which it is born in the first plan that has it."""
     born: dict[str, int] = {}
     steps = []
@@ -170,14 +170,14 @@ def _by_birth(plans: Sequence[PlanRecord]) -> list[Colouring]:
     return _on_scale(plans, "order", share, (low, high))
 
 
-def _scaled(plans: Sequence[PlanRecord], by: str, values: Ints, low: int) -> list[Colouring]:
+def _scaled(plans: Sequence[Plan], by: str, values: Ints, low: int) -> list[Colouring]:
     high = max(int(values.max(initial=0)), low)
     span = np.log(high / low) or 1.0
     return _on_scale(plans, by, np.log(np.maximum(values, low) / low) / span, (low, high))
 
 
 def _on_scale(
-    plans: Sequence[PlanRecord], by: str, share: npt.NDArray[np.float64], limits: tuple[int, int]
+    plans: Sequence[Plan], by: str, share: npt.NDArray[np.float64], limits: tuple[int, int]
 ) -> list[Colouring]:
     """The colours at these places of the scale, 0 and 1 being its ends, which stand for the limits."""
     table = samples(np.linspace(0, 1, 256))

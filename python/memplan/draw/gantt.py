@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..plans.moved_ops import moved_ops
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.returns import returns_of
 from ..plans.verdict import changes_text, title_of
 from ..printing.units import counted
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SMALL = 9, 5  # inches
 
 
-def plot_plan(plan: PlanRecord, ax: Axes | None = None, **options: Any) -> Axes:
+def plot_plan(plan: Plan, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw a plan as `Plan.plot` says. In axes that are given, the load is behind the boxes, else in a strip below.
 
     The axes have one collection, with a path for each buffer in sight, the names that fit, and the peak as a line with
@@ -42,7 +42,7 @@ def plot_plan(plan: PlanRecord, ax: Axes | None = None, **options: Any) -> Axes:
     return _plot([plan], panels, None if title is None else [title], **options)[0]
 
 
-def plot_coloured(plan: PlanRecord, ax: Axes, colours: Colouring, steps: Steps) -> None:
+def plot_coloured(plan: Plan, ax: Axes, colours: Colouring, steps: Steps) -> None:
     """Draw these steps of a plan into axes, in these colours."""
     drawn = spaced(plan)
     draw(drawn, Panels(ax), colours, [], steps, max(drawn.peak, 1))
@@ -50,7 +50,7 @@ def plot_coloured(plan: PlanRecord, ax: Axes, colours: Colouring, steps: Steps) 
 
 
 def plot_plans(
-    plans: Sequence[PlanRecord],
+    plans: Sequence[Plan],
     *,
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
@@ -90,13 +90,13 @@ def plot_plans(
     return _plot(plans, partial(_new_panels, plans), titles, highlight, colour_by, zoom)
 
 
-def plans_picture(plans: Sequence[PlanRecord], titles: Sequence[str]) -> bytes:
+def plans_picture(plans: Sequence[Plan], titles: Sequence[str]) -> bytes:
     """Plans side by side, as a PNG."""
     return png(_figure(plans, _inches(len(plans)), titles=titles))
 
 
 def _plot(
-    plans: Sequence[PlanRecord],
+    plans: Sequence[Plan],
     panels: Callable[[], list[Panels]],
     titles: Sequence[str] | None = None,
     highlight: str | Iterable[str] = (),
@@ -124,7 +124,7 @@ def _plot(
 
 
 def check_options(
-    plan: PlanRecord, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
+    plan: Plan, highlight: Iterable[str] = (), colour_by: str = "buffer", zoom: str | Sequence[int] | None = None
 ) -> None:
     """ValueError for options of `plot_plan` that this plan cannot be drawn with, nor any other of the same source."""
     marks(plan, highlight)
@@ -132,24 +132,24 @@ def check_options(
     window(plan, zoom)
 
 
-def save_plot(plan: PlanRecord, path: str | os.PathLike[str], **options: Any) -> None:
+def save_plot(plan: Plan, path: str | os.PathLike[str], **options: Any) -> None:
     """Draw a plan into a file; its suffix says the format (png, svg, pdf), `options` are those of `plot_plan`."""
     save(_figure([plan], _inches(1), **options), path)
 
 
-def plan_picture(plan: PlanRecord) -> bytes:
+def plan_picture(plan: Plan) -> bytes:
     """A plan as a small PNG without a title."""
     wide, high = _SMALL
     return png(_figure([plan], (wide, high + 1.5 * bool(returns_of(plan))), titles=[""]))
 
 
-def _figure(plans: Sequence[PlanRecord], inches: tuple[float, float], **options: Any) -> Figure:
+def _figure(plans: Sequence[Plan], inches: tuple[float, float], **options: Any) -> Figure:
     figure = new_figure(inches)
     _plot(plans, lambda: _panels_in(figure, plans), **options)
     return figure
 
 
-def _new_panels(plans: Sequence[PlanRecord]) -> list[Panels]:
+def _new_panels(plans: Sequence[Plan]) -> list[Panels]:
     from matplotlib import pyplot as plt
 
     return _panels_in(plt.figure(figsize=_inches(len(plans)), layout="constrained"), plans)
@@ -159,7 +159,7 @@ def _inches(count: int) -> tuple[float, float]:
     return 12 if count == 1 else min(8 * count, 32), 7
 
 
-def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
+def _panels_in(figure: Figure, plans: Sequence[Plan]) -> list[Panels]:
     """Per plan, the axes of its boxes and those of its load below them, on the same steps; between, what is away."""
     returns = [returns_of(plan) for plan in plans]
     heights = (6, 2, 1) if any(returns) else (6, 1)
@@ -172,7 +172,7 @@ def _panels_in(figure: Figure, plans: Sequence[PlanRecord]) -> list[Panels]:
     return [Panels(boxes, away, load, highest) for boxes, away, load in zip(*axes.tolist(), strict=True)]
 
 
-def _windows(plans: Sequence[PlanRecord], zoom: str | Sequence[int] | None) -> list[Steps]:
+def _windows(plans: Sequence[Plan], zoom: str | Sequence[int] | None) -> list[Steps]:
     """The steps to show of each plan: the same ones, but where steps differ, its own."""
     if _steps_differ(plans):
         return [window(plan, zoom) for plan in plans]
@@ -180,12 +180,12 @@ def _windows(plans: Sequence[PlanRecord], zoom: str | Sequence[int] | None) -> l
     return [(min(begin for begin, _ in every), max(end for _, end in every))] * len(plans)
 
 
-def _steps_differ(plans: Sequence[PlanRecord]) -> bool:
+def _steps_differ(plans: Sequence[Plan]) -> bool:
     """Whether steps of one plan are no steps of another, as ops run in pieces there."""
     return any(change.kind == "split" for plan in plans for change in plan.changes)
 
 
-def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring:
+def _as_in(model: Plan, colours: Colouring, plan: Plan) -> Colouring:
     """The colours that buffers of these names, or the bytes that these tensors lie in, have in another plan."""
     if plan is model:
         return colours
@@ -195,7 +195,7 @@ def _as_in(model: PlanRecord, colours: Colouring, plan: PlanRecord) -> Colouring
     return replace(colours, colours=[of_name.get(name, OTHERS) for name in names])
 
 
-def _title(plans: Sequence[PlanRecord], k: int) -> str:
+def _title(plans: Sequence[Plan], k: int) -> str:
     """Of a plan alone its figures and what was given up; beside others, what is elsewhere than in the first."""
     plan = plans[k]
     if len(plans) == 1:
@@ -203,7 +203,7 @@ def _title(plans: Sequence[PlanRecord], k: int) -> str:
     return title_of(plan, "\n") + "\n" + (_moved(plans[0], plan) if k else "")
 
 
-def _moved(model: PlanRecord, plan: PlanRecord) -> str:
+def _moved(model: Plan, plan: Plan) -> str:
     """How many buffers, and where the order differs, ops are elsewhere than in another plan; or what was given up."""
     if plan.fitting is not None and model.fitting is None:
         return changes_text(plan.fitting)

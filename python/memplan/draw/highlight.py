@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.slots import Slot
 from ..plans.usage import step_of_peak
 
@@ -24,7 +24,7 @@ class Mark:
     whole: bool
 
 
-def marks(plan: PlanRecord, highlight: str | Iterable[str]) -> list[Mark]:
+def marks(plan: Plan, highlight: str | Iterable[str]) -> list[Mark]:
     """The tensors and buffers of these names, or of this one; a name of both is that of the buffer.
 
     The path of a module stands for all that lies in the arena of it; so does a part of a path, for all such modules.
@@ -42,7 +42,7 @@ def names_in(highlight: str | Iterable[str]) -> list[str]:
     return [highlight] if isinstance(highlight, str) else list(highlight)
 
 
-def _names(plan: PlanRecord, name: str) -> list[str]:
+def _names(plan: Plan, name: str) -> list[str]:
     """A name itself; of a module's path, or of a part of one, the names of its tensors."""
     if name in plan:
         return [name]
@@ -51,7 +51,7 @@ def _names(plan: PlanRecord, name: str) -> list[str]:
     return of_module or [tensor for tensor in names if f".{name}." in f".{tensor}."] or [name]
 
 
-def _mark(plan: PlanRecord, name: str) -> Mark:
+def _mark(plan: Plan, name: str) -> Mark:
     try:
         slot, buffer = plan[name], plan.buffer_of(name)
     except KeyError as error:
@@ -60,13 +60,13 @@ def _mark(plan: PlanRecord, name: str) -> Mark:
     return Mark(plan[buffer] if whole else slot, buffer, whole)
 
 
-def steps_of(plan: PlanRecord) -> Steps:
+def steps_of(plan: Plan) -> Steps:
     """All steps of a plan, from the first birth to the last death; (0, 1) where it has no buffers."""
     problem = plan.problem
     return (int(problem.first.min()), int(problem.last.max())) if len(problem) else (0, 1)
 
 
-def window(plan: PlanRecord, zoom: str | Sequence[int] | None) -> Steps:
+def window(plan: Plan, zoom: str | Sequence[int] | None) -> Steps:
     """The steps to show: all of them, those around the peak, or the given ones.
 
     ValueError: `zoom` is something else than None, "peak" or two of the plan's steps, the first below the second.
@@ -93,7 +93,7 @@ def is_plan(value: Any) -> bool:
     return isinstance(getattr(value, "problem", None), _core.Problem)
 
 
-def checked_plans(plans: Any) -> list[PlanRecord]:
+def checked_plans(plans: Any) -> list[Plan]:
     """Plans in a list; TypeError where they are something else, such as a dict of names to plans."""
     others = [plan for plan in plans if not is_plan(plan)] if isinstance(plans, Sequence) else [plans]
     if others:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.usage import Part
 from ..printing.units import format_bytes
 from ..text import printable
@@ -29,7 +29,7 @@ _MOST_LABELS = 300
 _MOST_BESIDE = 8  # texts with a line: more would hide what they speak of
 
 
-def label_boxes(plan: PlanRecord, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
+def label_boxes(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes, ax: Axes) -> None:
     """Write names into the boxes that can hold them, the largest first; upright where that is how they fit."""
     label_rectangles([plan.problem.name(b) for b in shown.tolist()], _rooms(plan, shown, shapes), ax)
 
@@ -160,7 +160,7 @@ def _points_per_unit(ax: Axes) -> tuple[float, float]:
     return area.width * points / (x1 - x0), area.height * points / (y1 - y0)
 
 
-def _rooms(plan: PlanRecord, shown: npt.NDArray[np.intp], shapes: Shapes) -> Sides:
+def _rooms(plan: Plan, shown: npt.NDArray[np.intp], shapes: Shapes) -> Sides:
     """Per shown buffer, the largest rectangle in it that is used as a whole: bottom, top, left, right."""
     problem, offsets = plan.problem, plan.offsets[shown]
     begin, end = np.zeros(len(shown), dtype=np.int64), problem.size[shown]

@@ -13,8 +13,8 @@ import numpy as np
 from .. import _core
 from ..plans.buffer_info import tenants_of
 from ..plans.changes_text import asked_text, least_text
+from ..plans.plan import Plan
 from ..plans.pools_text import cost_text
-from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer, step_of_peak
 from ..plans.verdict import SHARES, changes_text, optimal, state
 from ..printing.tables import WIDTH, printed
@@ -48,7 +48,7 @@ class LayoutRow:
         )
 
 
-def layout_rows(plan: PlanRecord) -> Iterator[LayoutRow]:
+def layout_rows(plan: Plan) -> Iterator[LayoutRow]:
     """The rows of the layout: buffers by birth, then by address, each followed by the tensors that share its bytes.
 
     A buffer lives as long as any of its tensors; theirs are their own lives.
@@ -67,7 +67,7 @@ def layout_rows(plan: PlanRecord) -> Iterator[LayoutRow]:
             yield LayoutRow(tenant.name, tenant.bytes, tenant.first, tenant.last, tenant.offset, note)
 
 
-def _reasons(plan: PlanRecord) -> dict[str, list[str]]:
+def _reasons(plan: Plan) -> dict[str, list[str]]:
     """Per tensor, what the ops say of whose bytes it lies in; nothing for one that is there because of others."""
     why: dict[str, list[str]] = {}
     shows: dict[str, str] = {}  # per alias, what it is a view of in the end
@@ -82,7 +82,7 @@ def _reasons(plan: PlanRecord) -> dict[str, list[str]]:
     return why
 
 
-def layout_text(plan: PlanRecord, limit: int | None = None) -> str:
+def layout_text(plan: Plan, limit: int | None = None) -> str:
     """The layout as a table; with a `limit`, that many rows and a line that counts the others."""
     if limit is not None and limit < 0:
         raise ValueError(f"limit must be >= 0 or None, got {limit}")
@@ -122,7 +122,7 @@ def _shown(rows: list[LayoutRow], hidden: int) -> str:
     return printed([table], WIDTH)
 
 
-def summary_rows(plan: PlanRecord) -> list[tuple[str, str]]:
+def summary_rows(plan: Plan) -> list[tuple[str, str]]:
     """The figures of a plan, each with its label; what shares bytes and pools only where there are some."""
     saved = 1 - plan.peak / plan.naive if plan.naive else 0.0
     winner = plan.planner
@@ -147,7 +147,7 @@ def summary_rows(plan: PlanRecord) -> list[tuple[str, str]]:
     return [(label, value) for label, value in rows if value]
 
 
-def _shared(plan: PlanRecord) -> str:
+def _shared(plan: Plan) -> str:
     """How many tensors share another's bytes by choice, such as "12 in place, 3 slices"; empty where none does."""
     count = Counter(sharing.how for sharing in plan.sharing)
     words = {
@@ -160,7 +160,7 @@ def _shared(plan: PlanRecord) -> str:
     )
 
 
-def _inside(plan: PlanRecord) -> str:
+def _inside(plan: Plan) -> str:
     """How much of the peak is workspace of ops: what they hold while they run; empty where it is little."""
     step = step_of_peak(plan)
     if plan.buffers is None or plan.graph is None or step is None:
@@ -179,7 +179,7 @@ def _inside(plan: PlanRecord) -> str:
     return f"{with_bytes(total)} of the peak are workspace of {names}"
 
 
-def _pools(plan: PlanRecord) -> list[tuple[str, str]]:
+def _pools(plan: Plan) -> list[tuple[str, str]]:
     """A line per pool of memory, and what accesses cost; none for a plan in one arena."""
     if plan.pools is None:
         return []
@@ -191,7 +191,7 @@ def _pools(plan: PlanRecord) -> list[tuple[str, str]]:
     return [*rows, ("accesses", cost_text(plan.pools))]
 
 
-def _price(plan: PlanRecord) -> str:
+def _price(plan: Plan) -> str:
     """What a plan pays for pairs that share bytes; empty where nothing has a price."""
     if plan.pricing is None:
         return ""
@@ -200,7 +200,7 @@ def _price(plan: PlanRecord) -> str:
     return f"{plan.pricing.price:,} for pairs that share bytes, {proven}"
 
 
-def _changes(plan: PlanRecord) -> str:
+def _changes(plan: Plan) -> str:
     """What `memplan.fit` has done, and what it costs of the whole; empty for other plans."""
     if plan.fitting is None:
         return ""
@@ -208,7 +208,7 @@ def _changes(plan: PlanRecord) -> str:
     return changes_text(plan.fitting) + least
 
 
-def _proof(plan: PlanRecord) -> str:
+def _proof(plan: Plan) -> str:
     bound = "the load" if plan.lower_bound == plan.load else f"the proven lower bound of {with_bytes(plan.lower_bound)}"
     if plan.optimal:
         return f"{optimal(plan)}: the peak equals {bound}"
@@ -218,7 +218,7 @@ def _proof(plan: PlanRecord) -> str:
     return text + (f": from {bound}" if plan.lower_bound > plan.load else "") + _left_open(plan)
 
 
-def _left_open(plan: PlanRecord) -> str:
+def _left_open(plan: Plan) -> str:
     """How to look for the last bytes: where no more than a thousandth is left, auto ends early."""
     left = plan.peak - plan.lower_bound
     if plan.planner != "auto" or left > plan.lower_bound / 1000:
@@ -226,7 +226,7 @@ def _left_open(plan: PlanRecord) -> str:
     return f'; "auto:effort=1000000000" looks longer for the last {format_bytes(left)}'
 
 
-def _order(plan: PlanRecord) -> str:
+def _order(plan: Plan) -> str:
     """Another order than the given one, and what is proven of all orders; empty for the given order."""
     if plan.ordered_by == "given":
         return ""
@@ -236,7 +236,7 @@ def _order(plan: PlanRecord) -> str:
     return f"{plan.ordered_by}: no order needs less than {with_bytes(bound)}" if bound else plan.ordered_by
 
 
-def line_text(plan: PlanRecord) -> str:
+def line_text(plan: Plan) -> str:
     """The peak, how good it is, and who found it, in one line; if it was made to fit, the price in another."""
     good = state(plan)
     if plan.pools is not None:
@@ -252,6 +252,6 @@ def line_text(plan: PlanRecord) -> str:
     return f"{line}\n{asked[0].lower()}{asked[1:]}: {changes_text(plan.fitting)}{least}"
 
 
-def summary_text(plan: PlanRecord) -> str:
+def summary_text(plan: Plan) -> str:
     """The figures of a plan, a line each."""
     return "\n".join(f"{label:<8} {value}" for label, value in summary_rows(plan))

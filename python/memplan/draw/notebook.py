@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement
 
 from .. import _core
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..printing.tables import image_of, written
 from ..printing.units import shortened, with_bytes
 from .figures import load_figure, png
@@ -17,7 +17,7 @@ from .layout import summary_rows
 _MOST_TYPES = 8
 
 
-def plan_html(plan: PlanRecord) -> str:
+def plan_html(plan: Plan) -> str:
     """The figures of a plan, and a small Gantt chart: below 300 KB, however many buffers there are."""
     return _page("Plan", [_table(summary_rows(plan)), *([_image(plan_picture(plan), "the plan")] if len(plan) else [])])
 

@@ -19,8 +19,8 @@ from ..dtypes import typed_shape
 from ..errors import MissingDependencyError
 from ..files import write_text
 from ..plans.buffer_info import BufferInfo, buffer_infos
+from ..plans.plan import Plan
 from ..plans.pools_text import cost_text, pools_table
-from ..plans.record import PlanRecord
 from ..plans.returns import Return, returns_of
 from ..plans.usage import rectangles
 from ..plans.verdict import changes_text, enough, optimal, title_of
@@ -38,7 +38,7 @@ _HERE = Path(__file__).parent
 
 
 def write_page(
-    plans: PlanRecord | Sequence[PlanRecord],
+    plans: Plan | Sequence[Plan],
     path: str | os.PathLike[str],
     *,
     title: str = "memory plan",
@@ -99,7 +99,7 @@ def require_bokeh() -> None:
         )
 
 
-def _page(plans: Sequence[PlanRecord], title: str, marked: list[str], colour_by: str) -> str:
+def _page(plans: Sequence[Plan], title: str, marked: list[str], colour_by: str) -> str:
     from bokeh.document import Document
     from bokeh.embed import file_html
     from bokeh.models import CustomJS
@@ -159,7 +159,7 @@ class _Paint:
     entries: tuple[tuple[str, str], ...] = ()
 
 
-def _paints(plans: Sequence[PlanRecord], infos: Sequence[Sequence[BufferInfo]]) -> list[_Paint]:
+def _paints(plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]]) -> list[_Paint]:
     """All that tell something of these plans."""
     paints = []
     for by in COLOUR_BY:
@@ -173,7 +173,7 @@ def _paints(plans: Sequence[PlanRecord], infos: Sequence[Sequence[BufferInfo]]) 
 
 
 def _first(
-    known: Sequence[_Paint], plans: Sequence[PlanRecord], infos: Sequence[Sequence[BufferInfo]], colour_by: str
+    known: Sequence[_Paint], plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], colour_by: str
 ) -> int:
     """Which of these ways to colour is asked for; what tells nothing of these plans is the first, or refused."""
     title = colourings(plans, colour_by, infos)[0].title
@@ -198,7 +198,7 @@ def _paint(found: Sequence[Colouring]) -> _Paint:
 
 
 def _views(
-    plans: Sequence[PlanRecord], infos: Sequence[Sequence[BufferInfo]], known: Sequence[_Paint], first: int
+    plans: Sequence[Plan], infos: Sequence[Sequence[BufferInfo]], known: Sequence[_Paint], first: int
 ) -> list[dict[str, Any]]:
     """Per plan, the models of its charts."""
     axes = Axes.of(plans)
@@ -218,7 +218,7 @@ def _views(
     return views
 
 
-def _away_column(plan: PlanRecord, returns: Sequence[Return]) -> dict[str, Any]:
+def _away_column(plan: Plan, returns: Sequence[Return]) -> dict[str, Any]:
     """Per box, when what lies in it leaves and comes back; nothing where none does."""
     told = {one.left.name: f"away from step {one.left.last:,} to {one.back.first:,}" for one in returns}
     told |= {one.back.name: f"{KINDS[one.kind]}: was away from step {one.left.last:,} on" for one in returns}
@@ -260,7 +260,7 @@ def _said(figures: Sequence[list[tuple[str, str, str]]]) -> list[list[tuple[str,
     return [[figure for figure, kept in zip(row, told, strict=True) if kept] for row in figures]
 
 
-def _figures(plan: PlanRecord, orders: bool) -> list[tuple[str, str, str]]:
+def _figures(plan: Plan, orders: bool) -> list[tuple[str, str, str]]:
     """The figures of the heading, with the order if asked: label, value, and the exact value where that is rounded."""
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner} won)"
     sizes = {"peak": plan.peak, "lower bound": plan.lower_bound, "load": plan.load, "naive": plan.naive}
@@ -281,7 +281,7 @@ def _figures(plan: PlanRecord, orders: bool) -> list[tuple[str, str, str]]:
     ]
 
 
-def _changes(plan: PlanRecord) -> tuple[str, str]:
+def _changes(plan: Plan) -> tuple[str, str]:
     """How much was given up, in short and in full; empty for a plan that was not fitted."""
     fitting = plan.fitting
     if fitting is None:
@@ -289,7 +289,7 @@ def _changes(plan: PlanRecord) -> tuple[str, str]:
     return f"{len(fitting.changes):,}, cost +{fitting.added_cost / (fitting.cost or 1.0):.2%}", changes_text(fitting)
 
 
-def _box_columns(plan: PlanRecord, infos: Sequence[BufferInfo], codes: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
+def _box_columns(plan: Plan, infos: Sequence[BufferInfo], codes: Sequence[npt.NDArray[Any]]) -> dict[str, Any]:
     """A row per box: a buffer with bytes, or a part of one that is shaped, with what is told of the buffer."""
     problem, rows = plan.problem, rectangles(plan.problem)
     buffer, begin, end, first, last = rows.T

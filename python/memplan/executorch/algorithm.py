@@ -16,7 +16,7 @@ from torch import fx
 from .._core import Problem
 from ..errors import PlannerError, SourceError
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import in_bytes
 from ..solving.planning import plan as make_plan
 from ..text import one_line
@@ -62,7 +62,7 @@ class Algorithm:
         make_plan(Problem([], [], []), planner, **self._options)  # raises here what is wrong with the options
 
     @property
-    def plans(self) -> list[PlanRecord]:
+    def plans(self) -> list[Plan]:
         """The plans of the arenas that have one, in the order of `arenas`."""
         return [arena.plan for arena in self.arenas if arena.plan is not None]
 
@@ -132,7 +132,7 @@ class Algorithm:
             self._keep(call, memory, result.bufsizes[memory], plan)
         return result
 
-    def _plans(self, call: Call) -> dict[int, PlanRecord]:
+    def _plans(self, call: Call) -> dict[int, Plan]:
         """By memory. What was put into no memory is in the first; if that is too small, memories are filled in turn."""
         banks = Banks.of(call, self._capacity) if self._fills else None
         if banks is None:
@@ -155,7 +155,7 @@ class Algorithm:
         except Exception as error:
             raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
 
-    def _plan(self, call: Call, memory: int, known: list[int] | None = None) -> PlanRecord:
+    def _plan(self, call: Call, memory: int, known: list[int] | None = None) -> Plan:
         """The plan of one memory: its storages, then its regions. One above the capacity is searched again.
 
         If none is found, `known` are offsets that fit.
@@ -176,7 +176,7 @@ class Algorithm:
             raise PlannerError(f"{name}: {type(error).__name__}: {one_line(str(error))}") from error
         return plan
 
-    def _keep(self, call: Call, memory: int, size: int, plan: PlanRecord | None, fallback: str = "") -> None:
+    def _keep(self, call: Call, memory: int, size: int, plan: Plan | None, fallback: str = "") -> None:
         """Note an arena."""
         arena = PlannedArena(
             method=self._label,

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import with_bytes
 
 
@@ -44,7 +44,7 @@ class PlannedArena:
     device: str
     bytes: int
     padding: int
-    plan: PlanRecord | None
+    plan: Plan | None
     fallback: str = ""
     _greedy: Callable[[], int] = field(default=lambda: 0, repr=False)
 

@@ -14,8 +14,8 @@ from executorch.exir.memory_planning import get_node_tensor_specs
 from executorch.exir.schema import DeviceType
 
 from .._core import Problem
+from ..plans.plan import Plan
 from ..plans.pools import Pool
-from ..plans.record import PlanRecord
 from .call import Call
 from .storages import Storage
 
@@ -44,7 +44,7 @@ class Banks(NamedTuple):
         for storage in self.free:
             call.storages.setdefault(memories[id(storage)], []).append(storage)
 
-    def fill(self, call: Call, plan: Callable[..., PlanRecord]) -> dict[int, list[int]]:
+    def fill(self, call: Call, plan: Callable[..., Plan]) -> dict[int, list[int]]:
         """Put the free storages where the plan in pools has them; the offsets that it found in each memory.
 
         InfeasibleError: they do not fit, or no way was found.

@@ -19,7 +19,7 @@ from executorch.exir.passes.memory_planning_pass import MemoryPlanningPass
 from torch import fx
 
 from ..files import write_text
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from .algorithm import Algorithm
 from .arena import PlannedArena
 from .program_order import Order
@@ -52,7 +52,7 @@ class MemoryPass(MemoryPlanningPass):  # type: ignore[misc]
         return self.algorithm.arenas
 
     @property
-    def plans(self) -> list[PlanRecord]:
+    def plans(self) -> list[Plan]:
         """The plans of all `arenas` that have one."""
         return self.algorithm.plans
 

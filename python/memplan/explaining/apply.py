@@ -12,7 +12,7 @@ from ..importers.graph_dict import graph_of
 from ..kinds import MOVE_OUT
 from ..plans.changes import Change, Fitting, InPieces, changes_of, splits_of
 from ..plans.costs import costs_of, moves
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..solving.planning import plan as planned
 from ..solving.planning import sharing_of
 from .advice import Advice, with_changes
@@ -25,7 +25,7 @@ _Pairs = list[tuple[int, int]]
 
 def apply(
     explanation: Explanation, advice: Sequence[Advice | str], planner: str | None = None, transfer: float | None = None
-) -> PlanRecord:
+) -> Plan:
     """See `Explanation.apply`."""
     plan = explanation.plan
     if plan is None or plan.graph is None or plan.storage is None:

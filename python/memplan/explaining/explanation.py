@@ -21,7 +21,7 @@ from .reuse import Chain, Shared, chains, shared_by_choice
 from .splits import in_pieces
 
 if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+    from ..plans.plan import Plan
 
 CROWDED = 0.9  # of the load
 _MOST_STEPS = 16  # of those at the load, that are looked at for outputs that are not in place
@@ -118,9 +118,9 @@ class Explanation:
     orders: Orders | None = None
     curve: tuple[tuple[int, int], ...] = ()
     what: str = ""
-    plan: PlanRecord | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
+    plan: Plan | None = field(default=None, repr=False, compare=False, metadata={"fact": False})
 
-    def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> PlanRecord:
+    def apply(self, *advice: Advice | str, planner: str | None = None, transfer: float | None = None) -> Plan:
         """A plan of the graph with advice applied.
 
         Parameters
@@ -203,7 +203,7 @@ class Scene:
     at the peak are alive. They are one place if that can be.
     """
 
-    plan: PlanRecord
+    plan: Plan
     rows: Ints
     dataflow: Dataflow | None
     step: Ints
@@ -212,7 +212,7 @@ class Scene:
     at_load: int
 
     @staticmethod
-    def of(plan: PlanRecord) -> Scene | None:
+    def of(plan: Plan) -> Scene | None:
         """None for a plan without bytes."""
         rows = rectangles(plan.problem)
         if len(rows) == 0:
@@ -234,7 +234,7 @@ class Scene:
         return alive_at(self.plan.problem, self.dataflow, self.rows, int(self.step[k]), self.plan.peak)
 
 
-def explain(plan: PlanRecord) -> Explanation:
+def explain(plan: Plan) -> Explanation:
     """See `Plan.explain`."""
     tape = None if plan.source is None else plan.source.value
     if isinstance(tape, Tape) and tape.outlives.any():
@@ -288,7 +288,7 @@ def explain(plan: PlanRecord) -> Explanation:
     )
 
 
-def _apart(plan: PlanRecord) -> tuple[tuple[str, int], ...]:
+def _apart(plan: Plan) -> tuple[tuple[str, int], ...]:
     """The buffers of the clique that proves the lower bound, where one does."""
     if plan.lower_bound == plan.load or (plan.problem.conflicts is None and plan.problem.parts is None):
         return ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .. import _core
 from ..options.checks import integer
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..proofs.refutation import Refutation, refuted
 from ..sizes import in_bytes, with_bytes
 from ..text import printable
@@ -67,7 +67,7 @@ class Obstruction:
 
 
 def obstruction(
-    source: _core.Problem | PlanRecord | InfeasibleError, capacity: int | str | None = None, *, effort: int = 20_000_000
+    source: _core.Problem | Plan | InfeasibleError, capacity: int | str | None = None, *, effort: int = 20_000_000
 ) -> Obstruction | None:
     """Explain why no plan fits a capacity: a smallest set of buffers that cannot be placed together.
 

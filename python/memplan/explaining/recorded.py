@@ -12,16 +12,14 @@ from ..importers.tape import Tape
 from .held import ARENA, NOWHERE, Held, Whole
 
 if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+    from ..plans.plan import Plan
 
 CROSSES = "in the arena, into the next step"
 KEPT = "kept past the step"
 _CURES = {CROSSES: "memplan.torch.update_as_you_go, if they are gradients"}
 
 
-def held_by_tape(
-    plan: PlanRecord, tape: Tape, what: str, arena: int, around: Sequence[tuple[str, int, str]] = ()
-) -> Held:
+def held_by_tape(plan: Plan, tape: Tape, what: str, arena: int, around: Sequence[tuple[str, int, str]] = ()) -> Held:
     """All that a step holds, whose tape has a plan.
 
     Parameters

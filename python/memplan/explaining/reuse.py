@@ -11,7 +11,7 @@ from .. import _core
 from ..plans.usage import BEGIN, BUFFER, END, FIRST, LAST, joined, length, rectangles
 
 if TYPE_CHECKING:
-    from ..plans.record import PlanRecord
+    from ..plans.plan import Plan
     from ..plans.slots import Coalescing, Slot
 
 
@@ -57,7 +57,7 @@ class Reuse:
         return reuse_text(self)
 
 
-def chains(plan: PlanRecord) -> tuple[Chain, ...]:
+def chains(plan: Plan) -> tuple[Chain, ...]:
     """Buffers that take over each other's bytes, those that save most first.
 
     A buffer goes on to the first other that takes over some of its bytes; where several go on to the same one, that
@@ -83,14 +83,14 @@ def chains(plan: PlanRecord) -> tuple[Chain, ...]:
     return tuple(sorted(found, key=lambda chain: -chain.saved))
 
 
-def shared_by_choice(plan: PlanRecord) -> tuple[Shared, ...]:
+def shared_by_choice(plan: Plan) -> tuple[Shared, ...]:
     """What lies in another tensor's bytes by choice, that with most bytes first."""
     sizes = {} if plan.graph is None else {tensor.name: tensor.bytes for tensor in plan.graph.tensors}
     found = [Shared(s.how, s.op, s.inner, s.outer, sizes[s.inner]) for s in plan.sharing]
     return tuple(sorted(found, key=lambda shared: -shared.bytes))
 
 
-def reuse_of(plan: PlanRecord, key: str | int) -> Reuse:
+def reuse_of(plan: Plan, key: str | int) -> Reuse:
     """See `Plan.reuse`."""
     slot = plan[key]
     own = plan.buffer_of(key)

@@ -13,8 +13,8 @@ from ..printing.units import counted, format_bytes, op_label, percent
 from .advice import is_worth
 
 if TYPE_CHECKING:
+    from ..plans.plan import Plan
     from ..plans.pools import PlannedPools
-    from ..plans.record import PlanRecord
     from .advice import Advice
     from .alive import Alive
     from .explanation import Explanation, Moment
@@ -57,7 +57,7 @@ def explanation_report(e: Explanation) -> Report:
     return Report(title, (_what(e), _how_far(e), _what_helps(e), *_other_orders(e)), tuple(tables))
 
 
-def _in_pools(e: Explanation, plan: PlanRecord, pools: PlannedPools) -> Report:
+def _in_pools(e: Explanation, plan: Plan, pools: PlannedPools) -> Report:
     """Of a plan in several pools: what accesses cost, and what would lower the load; its peak is that of no memory."""
     assert e.load_step is not None
     title = f"{e.planner}: {counted(e.buffers, 'buffers')} in {counted(len(pools), 'pools')}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import _core
 from ..files import write_text
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..text import printable
 
 # An assertion when it is compiled. C99 has none; there, an array of a negative size is an error that names it.
@@ -24,7 +24,7 @@ _CHECK = """\
 """
 
 
-def write_c_header(plan: PlanRecord, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
+def write_c_header(plan: Plan, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
     """Write the constants of a plan; see `Plan.to_c_header`."""
     prefix, alignment = _prefix(path, prefix), _alignment(plan)
     lines = [*_tensors(plan, prefix, _stems(plan.tensors.names))]
@@ -32,7 +32,7 @@ def write_c_header(plan: PlanRecord, path: str | os.PathLike[str], *, prefix: st
 
 
 def write_c_header_of_methods(
-    methods: Mapping[str, PlanRecord], whole: PlanRecord, path: str | os.PathLike[str], *, prefix: str | None = None
+    methods: Mapping[str, Plan], whole: Plan, path: str | os.PathLike[str], *, prefix: str | None = None
 ) -> None:
     """Write the constants of several methods in one arena; see `MethodsPlan.to_c_header`."""
     prefix, alignment = _prefix(path, prefix), _alignment(whole)
@@ -53,7 +53,7 @@ def _prefix(path: str | os.PathLike[str], prefix: str | None) -> str:
     return prefix
 
 
-def _alignment(plan: PlanRecord) -> int:
+def _alignment(plan: Plan) -> int:
     alignment = math.lcm(1, *(int(each) for each in set(plan.problem.alignment.tolist())))
     if alignment & (alignment - 1):
         raise ValueError(f"an array in C is aligned to a power of two; the plan's buffers need {alignment} bytes")
@@ -87,7 +87,7 @@ def _checked(prefix: str, name: str, holds: str, message: str) -> str:
     return f'{_check(prefix)}({name}, {holds}, "{message}");'
 
 
-def _tensors(plan: PlanRecord, prefix: str, stems: Iterator[str]) -> Iterator[str]:
+def _tensors(plan: Plan, prefix: str, stems: Iterator[str]) -> Iterator[str]:
     """A block per tensor, and what the compiler checks of it."""
     arena = f"{prefix}_ARENA"
     whole = {(slot.offset, slot.bytes): slot.alignment for slot in plan}

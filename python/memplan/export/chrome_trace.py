@@ -15,7 +15,7 @@ from typing import Any
 
 from ..files import write_text
 from ..plans.buffer_info import buffer_infos
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.slots import Slot
 from ..plans.usage import BUFFER, END, FIRST, LAST, parts_by_buffer, rectangles
 
@@ -25,12 +25,12 @@ _MEMORY, _OPS, _ARENA = 1, 2, 3  # processes, in this order from the top
 _FIRST_ROW = 10  # thread of the first row; a process's own number is that of its main thread
 
 
-def write_chrome_trace(plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+def write_chrome_trace(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write the trace of a plan; see `chrome_trace`."""
     write_text(path, json.dumps(chrome_trace(plan), separators=(",", ":")))
 
 
-def chrome_trace(plan: PlanRecord) -> dict[str, Any]:
+def chrome_trace(plan: Plan) -> dict[str, Any]:
     """The trace of a plan, as the object that the JSON file holds.
 
     There are three processes: "memory" with the counters "load" and "top of the arena"; of a graph, "ops" with
@@ -63,7 +63,7 @@ def _row(process: int, thread: int, name: str) -> Iterator[Event]:
     yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_sort_index", "args": {"sort_index": thread}}
 
 
-def _ops(plan: PlanRecord) -> Iterator[Event]:
+def _ops(plan: Plan) -> Iterator[Event]:
     assert plan.graph is not None
     ops = plan.graph.ops
     first_row = _FIRST_ROW + len(plan)  # after those of the arena, because some viewers tell threads by number alone
@@ -82,7 +82,7 @@ def _complete(process: int, row: int, name: str, kind: str, time: tuple[int, int
     return {**what, "ts": start, "dur": duration, "args": args}
 
 
-def _buffers(plan: PlanRecord, origin: int) -> Iterator[Event]:
+def _buffers(plan: Plan, origin: int) -> Iterator[Event]:
     slots = list(plan)
     rows = _rows(slots)
     infos = buffer_infos(plan)
@@ -143,7 +143,7 @@ def _rows(slots: list[Slot]) -> dict[int, int]:
     return {b: rank for rank, row in enumerate(ranked) for b in members[row]}
 
 
-def _counters(plan: PlanRecord, origin: int) -> Iterator[Event]:
+def _counters(plan: Plan, origin: int) -> Iterator[Event]:
     steps, load = plan.problem.load_curve()
     for step, bytes_ in zip(steps.tolist(), load.tolist(), strict=True):
         yield _counter("load", step - origin, bytes_)
@@ -155,7 +155,7 @@ def _counter(name: str, time: int, bytes_: int) -> Event:
     return {"ph": "C", "pid": _MEMORY, "tid": _MEMORY, "name": name, "ts": time, "args": {"bytes": bytes_}}
 
 
-def _tops(plan: PlanRecord) -> Iterator[tuple[int, int]]:
+def _tops(plan: Plan) -> Iterator[tuple[int, int]]:
     """The highest byte in use, at each step at which that changes."""
     rows = rectangles(plan.problem)
     ends = plan.offsets[rows[:, BUFFER]] + rows[:, END]

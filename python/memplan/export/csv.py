@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from ..files import write_rows
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.slots import Slot
 from ..plans.usage import parts_by_buffer
 
@@ -22,7 +22,7 @@ FORMS: dict[str, tuple[tuple[str, ...], Callable[[Slot], tuple[object, ...]]]] =
 }
 
 
-def write_plan_csv(plan: PlanRecord, path: str | os.PathLike[str], *, form: str = "minimalloc") -> None:
+def write_plan_csv(plan: Plan, path: str | os.PathLike[str], *, form: str = "minimalloc") -> None:
     """Write one row per buffer, in the plan's order; ends of lifetimes are half-open.
 
     A shaped buffer has a row per part, since one row would claim bytes that others use: the size, life and offset of
@@ -47,7 +47,7 @@ def write_plan_csv(plan: PlanRecord, path: str | os.PathLike[str], *, form: str 
         write_rows(path, (*header, "branch"), rows)
 
 
-def _rectangles(plan: PlanRecord) -> Iterator[tuple[int, Slot]]:
+def _rectangles(plan: Plan) -> Iterator[tuple[int, Slot]]:
     """The buffers by position, and in place of each shaped one its parts as buffers of their own."""
     shapes = parts_by_buffer(plan.problem)
     taken = {plan.problem.name(b) for b in range(len(plan) if shapes else 0)}

@@ -8,12 +8,12 @@ from typing import Any
 
 from .. import _core
 from ..files import write_json
+from ..plans.plan import Plan
 from ..plans.plan_format import FORMAT, PART_KEYS, VERSION
-from ..plans.record import PlanRecord
 from ..plans.usage import parts_by_buffer
 
 
-def plan_dict(plan: PlanRecord) -> dict[str, Any]:
+def plan_dict(plan: Plan) -> dict[str, Any]:
     """The plan as plain Python objects.
 
     ``naive`` is what would be needed if nothing shared bytes, which the buffers alone do not say.
@@ -70,7 +70,7 @@ def plan_dict(plan: PlanRecord) -> dict[str, Any]:
     return spec
 
 
-def _buffers(plan: PlanRecord) -> list[dict[str, Any]]:
+def _buffers(plan: Plan) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = [
         {
             "id": slot.name,
@@ -97,7 +97,7 @@ def _buffers(plan: PlanRecord) -> list[dict[str, Any]]:
     return entries
 
 
-def _tensors(plan: PlanRecord) -> dict[str, dict[str, Any]]:
+def _tensors(plan: Plan) -> dict[str, dict[str, Any]]:
     assert plan.graph is not None
     assert plan.buffers is not None
     placed: dict[str, dict[str, Any]] = {}
@@ -118,6 +118,6 @@ def _tensors(plan: PlanRecord) -> dict[str, dict[str, Any]]:
     return placed
 
 
-def write_plan_json(plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+def write_plan_json(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write `plan_dict` as UTF-8 JSON."""
     write_json(path, plan_dict(plan))

@@ -14,7 +14,7 @@ from typing import Any
 from ..dtypes import typed_shape
 from ..files import replacing
 from ..plans.buffer_info import buffer_infos
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.usage import rectangles
 
 # Where the arena begins: as on a GPU, and with zeros at the end, so that offsets can be read off the addresses. What
@@ -36,13 +36,13 @@ class _Allocation:
     frames: Frames
 
 
-def write_memory_viz(plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+def write_memory_viz(plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write the snapshot of a plan; see `memory_snapshot`."""
     with replacing(path) as beside:
         beside.write_bytes(pickle.dumps(memory_snapshot(plan), protocol=_PROTOCOL))
 
 
-def memory_snapshot(plan: PlanRecord) -> dict[str, Any]:
+def memory_snapshot(plan: Plan) -> dict[str, Any]:
     """The snapshot of a plan, of the form of `torch.cuda.memory._snapshot()`.
 
     Buffers are allocated at `BASE` + offset at their first step and freed at the end of their life, those that die at a
@@ -61,7 +61,7 @@ def memory_snapshot(plan: PlanRecord) -> dict[str, Any]:
     }
 
 
-def _allocations(plan: PlanRecord) -> list[_Allocation]:
+def _allocations(plan: Plan) -> list[_Allocation]:
     offsets, frames = plan.offsets.tolist(), _frames(plan)
     return [
         _Allocation(first, last, BASE + offsets[b] + begin, end - begin, frames[b])
@@ -69,7 +69,7 @@ def _allocations(plan: PlanRecord) -> list[_Allocation]:
     ]
 
 
-def _frames(plan: PlanRecord) -> list[Frames]:
+def _frames(plan: Plan) -> list[Frames]:
     """Per buffer, the innermost first: the buffer with its position as line, then the op with its step."""
     ops = plan.graph.ops if plan.graph is not None else []
     step = {op.name: plan.steps.of(k)[0] for k, op in enumerate(ops)}
@@ -89,7 +89,7 @@ def _frame(filename: str, line: int, name: str) -> dict[str, Any]:
     return {"filename": filename, "line": line, "name": name}
 
 
-def _segment(plan: PlanRecord, kept: list[_Allocation]) -> dict[str, Any]:
+def _segment(plan: Plan, kept: list[_Allocation]) -> dict[str, Any]:
     """The arena, with what is alive at the end and the gaps between."""
     blocks = []
     address = BASE
@@ -117,7 +117,7 @@ def _segment(plan: PlanRecord, kept: list[_Allocation]) -> dict[str, Any]:
     }
 
 
-def _arena_frame(plan: PlanRecord) -> dict[str, Any]:
+def _arena_frame(plan: Plan) -> dict[str, Any]:
     return _frame("arena", 0, f"{len(plan)} buffers, planned by {plan.planner}")
 
 
@@ -125,7 +125,7 @@ def _block(address: int, size: int, frames: Frames, state: str) -> dict[str, Any
     return {"address": address, "size": size, "requested_size": size, "state": state, "frames": frames}
 
 
-def _trace(plan: PlanRecord, allocations: list[_Allocation], end: int) -> list[dict[str, Any]]:
+def _trace(plan: Plan, allocations: list[_Allocation], end: int) -> list[dict[str, Any]]:
     born = [(a.first, 1, a.address, a) for a in allocations]
     dying = [(a.last, 0, a.address, a) for a in allocations if a.last < end]
     changes = sorted(born + dying, key=lambda change: change[:3])

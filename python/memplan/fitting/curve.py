@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ class ParetoPoint:
     """
 
     capacity: int
-    plan: PlanRecord | None = field(default=None, compare=False, repr=False)
+    plan: Plan | None = field(default=None, compare=False, repr=False)
     added_cost: float = 0.0
     cost_bound: float = 0.0
     proven: bool = False

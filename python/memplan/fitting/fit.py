@@ -22,7 +22,7 @@ from ..plans.changes import Change, Fitting, InPieces, changes_of, splits_of
 from ..plans.costs import check_costs, moves
 from ..plans.failing import InfeasibleError
 from ..plans.inplace import may_be_over_inputs
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import budget_of
 from ..solving.planning import plan, sharing_of, storage_of
 from ..text import nearest
@@ -54,7 +54,7 @@ def fit(
     call: float | None = None,
     max_pieces: int = 1024,
     **options: Unpack[FitOptions],
-) -> PlanRecord:
+) -> Plan:
     """See `memplan.fit`."""
     check_planner(planner)
     asked = request("fit", options)
@@ -102,7 +102,7 @@ def fit(
     except InfeasibleError as error:
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)
-            error.plan = PlanRecord.of(solution, buffers.problem, changed, buffers, storage)
+            error.plan = Plan.of(solution, buffers.problem, changed, buffers, storage)
         same, tried = sharing_of(as_it_is), error.capacity
 
         def fits_in_pieces() -> bool | None:
@@ -119,7 +119,7 @@ def fit(
         error.args = (advised(error, graph, storage, ways, fits_in_pieces), *error.args[1:])
         raise
     used = as_it_is if found.as_it_is else storage
-    result = PlanRecord.of(found.plan, found.buffers.problem, found.graph, found.buffers, used)
+    result = Plan.of(found.plan, found.buffers.problem, found.graph, found.buffers, used)
     changes = ((Change("order"),) if found.reordered else ()) + splits + changes_of(found.changes)
     fitting = Fitting(
         (*(_donations(result, asked.sharing.donate) if "donate" in ways else ()), *changes),
@@ -134,7 +134,7 @@ def fit(
     return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
 
 
-def as_planned(graph: _core.Graph, planner: str, storage: _core.StorageOptions, time_limit: float | None) -> PlanRecord:
+def as_planned(graph: _core.Graph, planner: str, storage: _core.StorageOptions, time_limit: float | None) -> Plan:
     """The plan of a graph as it is; of one whose planner knows no outputs over inputs, without these."""
     try:
         return plan(graph, planner, time_limit=time_limit, **sharing_of(storage))
@@ -212,7 +212,7 @@ def byte_cost(graph: _core.Graph, cost: str | Mapping[str, float]) -> float:
     return 0.0 if call_cost(graph, cost, None) == 0 else 1.0
 
 
-def _donations(found: PlanRecord, donated: Collection[str]) -> list[Change]:
+def _donations(found: Plan, donated: Collection[str]) -> list[Change]:
     """The graph inputs whose bytes outputs have taken, besides those that were donated anyway."""
     assert found.graph is not None
     kinds = {tensor.name: tensor for tensor in found.graph.tensors}

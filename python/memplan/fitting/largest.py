@@ -10,7 +10,7 @@ from ..estimating.estimate import estimate
 from ..estimating.result import Largest
 from ..frontend import stepped, steps_of
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import besides_kept, in_bytes
 from .fit import fit as fit_plan
 
@@ -74,7 +74,7 @@ def largest(
     held = in_bytes(text, "budget")
     how: dict[str, Any] = {"train": train, "optimizer": optimizer, "device": device}
     only: dict[str, Any] = {"autocast": autocast, "loss": loss}
-    plans: dict[int, PlanRecord] = {}
+    plans: dict[int, Plan] = {}
 
     def needs_as(size: int, reading: dict[str, Any]) -> int | None:
         found = estimate(model, **reading, **how, **only)
@@ -100,7 +100,7 @@ def _largest(
     tried: Mapping[int, int | None],
     budget: int,
     besides: bool,
-    plans: Mapping[int, PlanRecord],
+    plans: Mapping[int, Plan],
     limit: str = "",
 ) -> Largest:
     plan = plans.get(found)
@@ -161,7 +161,7 @@ def _fitted(
     reading: Mapping[str, Any],
     how: Mapping[str, Any],
     time_limit: float | None,
-    plans: dict[int, PlanRecord],
+    plans: dict[int, Plan],
     size: int,
 ) -> int | None:
     """Bytes of a plan within the budget and of what lies outside of it; what is needed at least where none fits."""

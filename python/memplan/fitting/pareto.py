@@ -12,8 +12,8 @@ from ..options.checks import callback
 from ..options.taking import request, without
 from ..planning.registry import check_planner
 from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
 from ..plans.pools import Pool
-from ..plans.record import PlanRecord
 from ..sizes import Budget, budget_of
 from ..solving.planning import sharing_of, storage_of
 from ..solving.pools import unfixed
@@ -107,7 +107,7 @@ def pareto(
     return Pareto(_falling(found), given.load, sum(costs), interrupted)
 
 
-def pareto_of(plan: PlanRecord, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
+def pareto_of(plan: Plan, capacities: Sequence[int | str] | None = None, **options: Any) -> Pareto:
     """See `Plan.pareto`."""
     given: dict[str, Any] = {"planner": plan.planner}
     if plan.storage is not None:
@@ -126,7 +126,7 @@ def _checked(capacities: Sequence[int | str]) -> list[Budget]:
     return [budget_of(capacity, "capacities") for capacity in capacities]
 
 
-def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> tuple[list[int], PlanRecord | None]:
+def _even(network: Network, planner: str, load: int, options: dict[str, Any]) -> tuple[list[int], Plan | None]:
     """Capacities from the load down to what the largest op needs whatever is given up, or to the least in pieces, and
     the plan of that."""
     least = None
@@ -147,7 +147,7 @@ def _point(network: Network, capacity: int, planner: str, options: dict[str, Any
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
 
 
-def _found(capacity: int, plan: PlanRecord) -> ParetoPoint:
+def _found(capacity: int, plan: Plan) -> ParetoPoint:
     return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=plan.peak)
 
 

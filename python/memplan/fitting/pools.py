@@ -9,8 +9,8 @@ from typing import Any
 from ..importers import read_once
 from ..options.taking import request, without
 from ..plans.failing import InfeasibleError
+from ..plans.plan import Plan
 from ..plans.pools import PlannedPools, Pool, exact, number
-from ..plans.record import PlanRecord
 from ..sizes import Budget
 from ..solving.planning import plan
 from ..text import offer
@@ -36,7 +36,7 @@ def pareto_of_pool(
     reading, rest = without(options, "capture")
     once = read_once(source, reading)
 
-    def planned(pools: Sequence[Pool]) -> PlanRecord:
+    def planned(pools: Sequence[Pool]) -> Plan:
         return plan(once, planner, pools=pools, **rest)
 
     free = planned(_with(pools, chosen, None))
@@ -93,7 +93,7 @@ def _with(pools: Sequence[Pool], chosen: Pool, capacity: int | None) -> list[Poo
     return [replace(pool, capacity=capacity) if pool is chosen else pool for pool in pools]
 
 
-def _pools(plan: PlanRecord) -> PlannedPools:
+def _pools(plan: Plan) -> PlannedPools:
     assert plan.pools is not None
     return plan.pools
 
@@ -105,7 +105,7 @@ def _even(needed: int, pool: Pool) -> list[int]:
     return sorted(steps | own, reverse=True)
 
 
-def _point(capacity: int, pool: Pool, planned: Callable[[int], PlanRecord]) -> ParetoPoint:
+def _point(capacity: int, pool: Pool, planned: Callable[[int], Plan]) -> ParetoPoint:
     try:
         found = planned(capacity)
     except InfeasibleError as error:
@@ -114,7 +114,7 @@ def _point(capacity: int, pool: Pool, planned: Callable[[int], PlanRecord]) -> P
     return ParetoPoint(capacity, found, pools.cost, pools.cost_bound, peak=pools[pool.name].peak)
 
 
-def _same_problem(one: PlanRecord | None, other: PlanRecord | None) -> bool:
+def _same_problem(one: Plan | None, other: Plan | None) -> bool:
     """Whether both are of the same buffers, so that what is known of the one holds for the other."""
     return one is not None and other is not None and (one.problem, one.sharing) == (other.problem, other.sharing)
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from .. import _core
 from ..errors import SourceError
 from ..plans.failing import LISTED, invalid_plan
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.usage import parts_by_buffer
 from .csv import Rows, problem_of, read_rows
 from .plan_json import PlanRows, read_plan_json
 
 
-def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanRecord:
+def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
     """See `memplan.read_plan`."""
     found = placed_rows(path, inclusive=inclusive)
     problem = problem_of(found.rows, path)
@@ -29,7 +29,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> PlanR
     if found.order is not None and found.order.bound > peak:
         raise SourceError(f"{path}: order_bound must be at most the peak of {peak} bytes, got {found.order.bound}")
     lower_bound = problem.aligned_load
-    plan = PlanRecord(
+    plan = Plan(
         problem,
         offsets,
         peak,

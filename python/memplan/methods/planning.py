@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from .. import _core
-from ..facade import Plan, as_plan
 from ..importers import Captured, captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
@@ -18,7 +17,7 @@ from ..options.taking import Request, check_for_problems, request
 from ..planning.registry import check_planner
 from ..plans.crossing import Staying
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import in_bytes
 from ..solving.planning import storage_of
 from ..text import offer
@@ -101,12 +100,12 @@ def plan_many(
     except InfeasibleError as error:
         if error.plan is not None and error.problem is not None:
             _, solution = cast(Any, error.plan)
-            error.plan = PlanRecord.of(solution, error.problem)
+            error.plan = Plan.of(solution, error.problem)
         raise
     plans = {row[0]: _plan(row, read[row[0]], made) for row, made in zip(rows, found, strict=True)}
     lies = zip(stays.items(), problem.size.tolist(), whole.offsets.tolist(), strict=False)
     shares = tuple(Staying(name, size, offset, tensors) for (name, tensors), size, offset in lies)
-    joint = as_plan(PlanRecord.of(whole, problem))
+    joint = Plan.of(whole, problem)
     return MethodsPlan(joint, plans, shares, bound, time.perf_counter() - begin)
 
 
@@ -159,9 +158,9 @@ def _plan(row: MethodRow, read: Captured, made: MethodMade) -> Plan:
     """The plan of a method, with offsets in the common arena."""
     graph, buffers, solution, bound = made
     if graph is None:
-        return as_plan(PlanRecord.of(solution, buffers.problem, source=read.source))
-    plan = PlanRecord.of(solution, buffers.problem, graph, buffers, row[2], read.source)
-    return as_plan(replace(plan, ordered_by=row[3], proven_of_orders=bound, notes=read.notes))
+        return Plan.of(solution, buffers.problem, source=read.source)
+    plan = Plan.of(solution, buffers.problem, graph, buffers, row[2], read.source)
+    return replace(plan, ordered_by=row[3], proven_of_orders=bound, notes=read.notes)
 
 
 class _named:

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..facade import Plan
 from ..plans.crossing import Staying, crossings
 from ..plans.failing import LISTED, invalid_plan
+from ..plans.plan import Plan
 from ..printing.units import gap_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..calls import keywords
 from ..options.checks import boolean
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..running.plans import by_engine, inputs_of, program_of
 from ..running.program import Bound, Common, Run, aligned
 
@@ -77,7 +77,7 @@ class MethodsArena:
         self._there |= mine.keys()
         return result
 
-    def _bind(self, method: str, plan: PlanRecord, mine: Sequence[Sequence[str]], engine: str | None) -> Bound:
+    def _bind(self, method: str, plan: Plan, mine: Sequence[Sequence[str]], engine: str | None) -> Bound:
         if (method, engine) not in self._bound:
             if engine is not None:
                 plan = by_engine(plan, engine)
@@ -87,7 +87,7 @@ class MethodsArena:
         return self._bound[method, engine]
 
 
-def _roots(plan: PlanRecord, names: Sequence[Sequence[str]]) -> frozenset[str]:
+def _roots(plan: Plan, names: Sequence[Sequence[str]]) -> frozenset[str]:
     """The tensors that own the bytes of others, by name."""
     if plan.graph is None or plan.buffers is None:
         return frozenset()

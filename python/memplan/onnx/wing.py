@@ -12,7 +12,7 @@ from ..frontend import Form, Wing
 from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..running import matching
 from ..running.from_file import with_graph
 from .doors import doors
@@ -44,7 +44,7 @@ MODEL = Form("onnx", _read, _OPTIONS, accepts=_is_model, program=program_of, eng
 FILE = Form(".onnx", _read, _OPTIONS, suffixes=(".onnx",), program=program_of, engines=ENGINES)
 
 
-def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options: Mapping[str, Any]) -> None:
+def to_onnx(plan: Plan, path: str | os.PathLike[str], source: Any, options: Mapping[str, Any]) -> None:
     """Write the model of a plan in its order; see `Plan.to_onnx`."""
     if source is not None:
         from ..importers import form_of
@@ -68,7 +68,7 @@ def to_onnx(plan: PlanRecord, path: str | os.PathLike[str], source: Any, options
     program.write(plan, path)
 
 
-def _write_in_pieces(plan: PlanRecord, given: Source, path: str | os.PathLike[str]) -> None:
+def _write_in_pieces(plan: Plan, given: Source, path: str | os.PathLike[str]) -> None:
     if any(change.kind != "split" for change in plan.changes):
         raise UnsupportedError(
             'pieces are written by a plan that memplan.fit gives for allow=("split",), this one has other changes too'

@@ -12,7 +12,7 @@ from .dataflow import Dataflow
 
 if TYPE_CHECKING:
     from .. import _core
-    from .record import PlanRecord
+    from .plan import Plan
     from .slots import Slot
 
 _OUTWEIGHS = ("weight", "input", "output", "intermediate", "workspace")  # each those after it, in one buffer
@@ -41,7 +41,7 @@ class BufferInfo:
         return self.kind if self.writer is None else self.writer.type
 
 
-def buffer_infos(plan: PlanRecord) -> list[BufferInfo]:
+def buffer_infos(plan: Plan) -> list[BufferInfo]:
     """Of every buffer, in the problem's order."""
     infos = [BufferInfo()] * len(plan)
     if plan.graph is not None:
@@ -55,7 +55,7 @@ def buffer_infos(plan: PlanRecord) -> list[BufferInfo]:
     return infos
 
 
-def tenants_of(plan: PlanRecord) -> dict[int, list[Slot]]:
+def tenants_of(plan: Plan) -> dict[int, list[Slot]]:
     """Per buffer of a graph, the tensors that lie in it besides the one that owns the bytes, as the graph has them."""
     tenants: defaultdict[int, list[Slot]] = defaultdict(list)
     if plan.graph is not None and plan.buffers is not None:
@@ -83,7 +83,7 @@ def _info(dataflow: Dataflow, members: Sequence[int], returned: set[str], tenant
     )
 
 
-def paths_of(plan: PlanRecord, infos: Sequence[BufferInfo]) -> list[Path]:
+def paths_of(plan: Plan, infos: Sequence[BufferInfo]) -> list[Path]:
     """Per buffer, the module path of the op that writes it first, or in its own name where there is none."""
     return [
         _path_of_tensor(plan.problem.name(b)) if info.writer is None else module_path(info.writer.name)

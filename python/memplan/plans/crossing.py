@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Crossing:
     message: str
 
 
-def crossings(methods: Mapping[str, PlanRecord], shared: Sequence[Staying], peak: int) -> list[Crossing]:
+def crossings(methods: Mapping[str, Plan], shared: Sequence[Staying], peak: int) -> list[Crossing]:
     """What is wrong: shared tensors that are elsewhere, or whose bytes something else uses, in any method."""
     rows = [(name, plan.graph, plan.buffers, plan.problem, plan.offsets) for name, plan in methods.items()]
     stays = [(s.name, s.bytes, s.offset, [list(s.tensors.get(name, ())) for name in methods]) for s in shared]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from .. import _core
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 
 class Dataflow:
     """Tensors are positions in the graph. Ops are steps: the first of those in which they run."""
 
-    def __init__(self, plan: PlanRecord) -> None:
+    def __init__(self, plan: Plan) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self.graph, self.problem, self.storage = plan.graph, plan.problem, plan.storage

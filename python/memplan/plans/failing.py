@@ -11,7 +11,7 @@ from .._core import InvalidPlanError
 if TYPE_CHECKING:
     from ..proofs.clique import Clique
     from .crossing import Crossing
-    from .record import PlanRecord
+    from .plan import Plan
 
 
 class InfeasibleError(ValueError):
@@ -53,7 +53,7 @@ class InfeasibleError(ValueError):
         capacity: int = 0,
         lower_bound: int = 0,
         peak: int | None = None,
-        plan: PlanRecord | None = None,
+        plan: Plan | None = None,
         buffers: tuple[str, ...] = (),
         step: int = 0,
         clique: Clique | None = None,

@@ -14,12 +14,12 @@ from ..options.checks import check_donated
 from ..text import offer
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 _IN_ARENA = -1  # the region of what lies there
 
 
-def offsets_of(plan: PlanRecord) -> dict[str, int]:
+def offsets_of(plan: Plan) -> dict[str, int]:
     """The offsets of a plan by the names of tensors and workspaces."""
     if plan.placed is not None:  # what a file says of tensors, and of the buffers that are none
         inside = {name: offset for name, (_, offset, _) in plan.placed.items()}
@@ -30,7 +30,7 @@ def offsets_of(plan: PlanRecord) -> dict[str, int]:
     return dict(zip(plan.tensors.names, plan.tensors.offset.tolist(), strict=True))
 
 
-def outside_of(plan: PlanRecord) -> dict[str, tuple[str, int]]:
+def outside_of(plan: Plan) -> dict[str, tuple[str, int]]:
     """Of tensors that a plan leaves outside the arena: in the bytes of which one, and where there."""
     if plan.graph is None or plan.buffers is None:
         return {}

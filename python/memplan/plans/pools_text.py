@@ -8,8 +8,8 @@ from ..printing.tables import Table
 from ..printing.units import counted, format_bytes, percent
 
 if TYPE_CHECKING:
+    from .plan import Plan
     from .pools import PlannedPools
-    from .record import PlanRecord
     from .slots import Slot
 
 _NAMED = 3
@@ -33,7 +33,7 @@ def pools_table(pools: PlannedPools) -> Table:
     return Table(f"{len(pools)} pools", header, rows, frozenset(header[1:]), (cost_text(pools),), {"pool": None})
 
 
-def costs_table(plan: PlanRecord, most: int) -> Table:
+def costs_table(plan: Plan, most: int) -> Table:
     """The buffers whose accesses cost most, and the cost of the others."""
     pools = plan.pools
     costs = {} if pools is None else pools.costs()
@@ -50,7 +50,7 @@ def _cost_row(slot: Slot, cost: float, total: float) -> tuple[str, ...]:
     return slot.name, slot.pool, format_bytes(slot.bytes), steps, f"{cost:,}", f"{cost / total:.1%}"
 
 
-def pools_sentences(plan: PlanRecord, things: str) -> list[str]:
+def pools_sentences(plan: Plan, things: str) -> list[str]:
     """How full the pools are, what accesses cost, and which buffers make that cost."""
     pools = plan.pools
     assert pools is not None

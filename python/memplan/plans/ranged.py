@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..text import offer
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Ranged(Mapping[tuple[int, ...], AtSize]):
         rows: Mapping[tuple[int, ...], AtSize],
         every: bool,
         growing: bool,
-        at: Callable[[dict[str, int]], PlanRecord] | None = None,
+        at: Callable[[dict[str, int]], Plan] | None = None,
     ) -> None:
         self.dims, self.every, self.growing = dict(dims), every, growing
         self._rows, self._at = dict(rows), at
@@ -80,7 +80,7 @@ class Ranged(Mapping[tuple[int, ...], AtSize]):
             raise KeyError(f"the plan was not looked at for {', '.join(self.dims)} = {sizes}; plan.at gives any size")
         return self._rows[key]
 
-    def at(self, sizes: Mapping[str, int]) -> PlanRecord:
+    def at(self, sizes: Mapping[str, int]) -> Plan:
         """The plan at one size of the range; see `Plan.at`."""
         for name in sizes:
             if name not in self.dims:

@@ -1,4 +1,4 @@
-"""The record of a plan: an offset for every buffer of a problem, and what is known about it."""
+"""What a plan records: an offset for every buffer of a problem, and what is known about it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from .slots import Coalescing, Overlap, Slot, Slots
 from .steps import Steps
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .tensors import Tensors
 
 _WORK_OF_BOUND = 25_000_000  # of a search for the bound of all orders: tenths of a second
@@ -140,30 +142,22 @@ class PlanRecord:
     pricing: Pricing | None = None
     capacity: int | None = field(default=None, compare=False)
 
-    _made_as: ClassVar[type[PlanRecord]]
-
-    def __init_subclass__(cls) -> None:
-        PlanRecord._made_as = cls
-
-    def __new__(cls, *_: Any, **__: Any) -> PlanRecord:
-        """Whoever makes a record makes what its subclass adds, which is `memplan.Plan`: floors above hang it on."""
-        return object.__new__(PlanRecord._made_as if cls is PlanRecord else cls)
-
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
             object.__setattr__(self, "placement_bound", self.lower_bound)
 
-    @staticmethod
+    @classmethod
     def of(
+        cls,
         solution: _core.Solution,
         problem: _core.Problem,
         graph: _core.Graph | None = None,
         buffers: _core.Buffers | None = None,
         storage: _core.StorageOptions | None = None,
         source: Source | None = None,
-    ) -> PlanRecord:
+    ) -> Self:
         """The plan that a planner found for a problem, with the graph that the problem came from."""
-        return PlanRecord(
+        return cls(
             problem=problem,
             offsets=solution.offsets,
             peak=solution.peak,

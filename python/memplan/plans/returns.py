@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .slots import Slot
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Return:
     back: Slot
 
 
-def returns_of(plan: PlanRecord) -> tuple[Return, ...]:
+def returns_of(plan: Plan) -> tuple[Return, ...]:
     """All that came back, in the order in which it did; () for a plan that was not fitted."""
     made = {} if plan.graph is None else {op.name: op.outputs for op in plan.graph.ops}
     newest: dict[str, str] = {}
@@ -48,7 +48,7 @@ def _next(before: str, tensor: str) -> str:
     return f"{tensor}~{int(before[len(tensor) + 1 :] or 0) + 1}"
 
 
-def _slot(plan: PlanRecord, name: str) -> Slot:
+def _slot(plan: Plan, name: str) -> Slot:
     """That of the buffer which the tensor owns: it lives as long as its views; else that of the tensor."""
     buffer = plan[plan.buffer_of(name)]
     return buffer if buffer.name == name else plan[name]

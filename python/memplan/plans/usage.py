@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .. import _core
 
 if TYPE_CHECKING:
-    from .record import PlanRecord
+    from .plan import Plan
 
 Ints = npt.NDArray[np.int64]
 Span = tuple[int, int]  # bytes [begin, end)
@@ -72,7 +72,7 @@ def without(rows: Ints, buffer: int, first: int, last: int) -> Ints:
     return np.concatenate([rows[~own], *kept])
 
 
-def step_of_peak(plan: PlanRecord) -> int | None:
+def step_of_peak(plan: Plan) -> int | None:
     """The step that makes the peak.
 
     The buffers that end at the peak use their bytes at some steps. Of these steps, it is the first with the highest
@@ -91,7 +91,7 @@ def step_of_peak(plan: PlanRecord) -> int | None:
     return min(highest)[1]
 
 
-def holes(plan: PlanRecord, rows: Ints, step: int) -> list[tuple[int, int]]:
+def holes(plan: Plan, rows: Ints, step: int) -> list[tuple[int, int]]:
     """What is free below the peak at a step: (offset, bytes), by offset."""
     used = at_step(rows, step)
     offset = plan.offsets[used[:, BUFFER]]

@@ -9,7 +9,7 @@ from .pools_text import cost_text
 
 if TYPE_CHECKING:
     from .changes import Fitting
-    from .record import PlanRecord
+    from .plan import Plan
 
 SHARES = {
     "inplace": "in place of",
@@ -18,7 +18,7 @@ SHARES = {
 }  # how the inner of a Coalescing lies in the outer
 
 
-def optimal(plan: PlanRecord) -> str:
+def optimal(plan: Plan) -> str:
     """What the peak of a plan is if it equals its lower bound, which holds for one order of a graph's ops.
 
     All orders are looked at only if another than the given one was asked for: it takes a while.
@@ -28,7 +28,7 @@ def optimal(plan: PlanRecord) -> str:
     return f"optimal in {'any' if plan.ordered_by != 'given' and plan.order_optimal else 'this'} order"
 
 
-def enough(plan: PlanRecord) -> str:
+def enough(plan: Plan) -> str:
     """That the search ended as soon as a plan was within what was asked for; empty for other plans."""
     capacity = plan.capacity
     if capacity is None and plan.fitting is not None and not plan.fitting.least:
@@ -38,7 +38,7 @@ def enough(plan: PlanRecord) -> str:
     return f"within {format_bytes(capacity)}, where the search ended"
 
 
-def state(plan: PlanRecord) -> str:
+def state(plan: Plan) -> str:
     """How good the peak of a plan is: optimal, within what was asked for, or its gap."""
     return optimal(plan) if plan.optimal else enough(plan) or gap_text(plan.peak, plan.lower_bound)
 
@@ -48,7 +48,7 @@ def planned_by(planner: str, order: str) -> str:
     return planner if order == "given" else f"{planner}, order {order}"
 
 
-def title_of(plan: PlanRecord, separator: str = ", ") -> str:
+def title_of(plan: Plan, separator: str = ", ") -> str:
     """What stands above a picture: who planned it, how many buffers in how many bytes, and how good that is."""
     where, good = format_bytes(plan.peak), state(plan)
     if plan.pools is not None:

@@ -12,8 +12,8 @@ from ..errors import SourceError, UnsupportedError
 from ..importers import Captured, Network, captured
 from ..options.records import Reading
 from ..options.taking import Request
+from ..plans.plan import Plan
 from ..plans.ranged import AtSize, Ranged
-from ..plans.record import PlanRecord
 from ..solving.planning import solved
 from ..solving.solver import Solver
 from .sizes import Sizes, checked_range, growing, key_of, points_of, text_of
@@ -21,7 +21,7 @@ from .sizes import Sizes, checked_range, growing, key_of, points_of, text_of
 _POWERS = 5  # of 2, that are offered as the least size where smaller ones give another network
 
 
-def plan_range(source: Any, planner: str, asked: Request) -> PlanRecord:
+def plan_range(source: Any, planner: str, asked: Request) -> Plan:
     """What `memplan.plan` gives for `dims` with ranges."""
     begin = time.perf_counter()
     dims = asked.reading.dims or {}
@@ -38,7 +38,7 @@ def plan_range(source: Any, planner: str, asked: Request) -> PlanRecord:
     read = _alike(points, captured_at, fixed)
     found: Any = None
 
-    def in_order(solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> PlanRecord:
+    def in_order(solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> Plan:
         nonlocal found
         graphs = [*map(_row, points[:-1], read.values()), (text_of(points[-1]), graph)]
         plan, found = solver.at_sizes(graphs, storage, order)
@@ -47,14 +47,14 @@ def plan_range(source: Any, planner: str, asked: Request) -> PlanRecord:
     largest: Any = read[key_of(points[-1])]
     plan = solved(Network(*largest), planner, asked._replace(reading=Reading()), in_order)
 
-    def at_size(sizes: Sizes, there: Captured) -> tuple[PlanRecord, AtSize]:
+    def at_size(sizes: Sizes, there: Captured) -> tuple[Plan, AtSize]:
         graph, buffers, solution, bytes_, like = _core.at_size(found, _row(sizes, there))
-        of_size = PlanRecord.of(solution, buffers.problem, graph, buffers, plan.storage, there.source)
+        of_size = Plan.of(solution, buffers.problem, graph, buffers, plan.storage, there.source)
         return of_size, AtSize(sizes, of_size.peak, bytes_, of_size.lower_bound, key_of(points[like]))
 
     known = {key_of(sizes): at_size(sizes, read[key_of(sizes)]) for sizes in points}
 
-    def at(sizes: Sizes) -> PlanRecord:
+    def at(sizes: Sizes) -> Plan:
         if key_of(sizes) in known:
             return known[key_of(sizes)][0]
         try:

@@ -9,11 +9,11 @@ from .. import _core
 from ..errors import GraphError, SourceError, UnsupportedError
 from ..plans.changes import Fitting, InPieces
 from ..plans.failing import invalid_plan
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from .matching import ANOTHER
 
 
-def with_graph(plan: PlanRecord, graph: _core.Graph) -> PlanRecord:
+def with_graph(plan: Plan, graph: _core.Graph) -> Plan:
     """A plan from a JSON file, with the graph that it is of, replayed on it.
 
     Raises
@@ -123,7 +123,7 @@ def _in_order(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:
     return _core.reordered(graph, [position[name] for name in order])
 
 
-def _buffers(plan: PlanRecord, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
+def _buffers(plan: Plan, placed: Mapping[str, tuple[int, int, int]], graph: _core.Graph) -> _core.Buffers:
     """Where the tensors of a graph lie, as a file says; the others have bytes of their own outside of the arena."""
     for name, (_, _, size) in placed.items():
         index = graph.index(name)

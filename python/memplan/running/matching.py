@@ -9,7 +9,7 @@ from .. import _core
 from ..errors import SourceError, UnsupportedError
 from ..kinds import MOVE_OUT, MOVES
 from ..ops import kept_alive
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 
 ANOTHER = "the network is not the one that was planned, or changed since"
 _NO_PROGRAM = "plan.run runs it, but it cannot be given as a program"
@@ -42,7 +42,7 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
         raise SourceError(f"{ANOTHER}: the plan has the outputs {was['outputs']}, the network {now['outputs']}")
 
 
-def whole_graph(plan: PlanRecord) -> _core.Graph | None:
+def whole_graph(plan: Plan) -> _core.Graph | None:
     """The graph of a plan, if it has one; before its ops were split, if they were.
 
     UnsupportedError: they were split, and the plan does not know how.
@@ -54,7 +54,7 @@ def whole_graph(plan: PlanRecord) -> _core.Graph | None:
     return plan.graph
 
 
-def require_no_copies(plan: PlanRecord, imported: _core.Graph) -> None:
+def require_no_copies(plan: Plan, imported: _core.Graph) -> None:
     """Refuse a graph with moves, copies of ops, or pieces, of which no program is written."""
     require_no_moves(plan)
     planned = plan.graph
@@ -65,7 +65,7 @@ def require_no_copies(plan: PlanRecord, imported: _core.Graph) -> None:
         raise UnsupportedError(f"ops of the plan run again: {_NO_PROGRAM}")
 
 
-def require_no_moves(plan: PlanRecord) -> None:
+def require_no_moves(plan: Plan) -> None:
     """Refuse a graph that moves tensors out of the arena, of which no program is written."""
     assert plan.graph is not None
     if any(op.type in MOVES for op in plan.graph.ops):

@@ -13,7 +13,7 @@ from ..options.checks import boolean
 from ..options.declaring import made
 from ..options.records import Reading
 from ..options.source import Source
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from .from_file import with_graph
 from .matching import require_same, whole_graph
 from .program import Bound, Measured, Program, Run
@@ -22,7 +22,7 @@ _AGAIN = "give what was planned: plan.run(..., source=model)"
 
 
 def run_plan(
-    plan: PlanRecord,
+    plan: Plan,
     inputs: Sequence[Any],
     args: Sequence[Any] | None,
     kwargs: Mapping[str, Any] | None,
@@ -50,7 +50,7 @@ def run_plan(
     return bound.run(*call, weights=weights, check=check, views=views)
 
 
-def program_of(plan: PlanRecord) -> Program:
+def program_of(plan: Plan) -> Program:
     """The program of what was planned, which has the graph of the plan; it is kept with the plan."""
     if plan.source is None:
         raise TypeError(f"the plan holds no network: it is of a problem or graph, or was read or unpickled; {_AGAIN}")
@@ -63,7 +63,7 @@ def program_of(plan: PlanRecord) -> Program:
     return kept
 
 
-def seconds_of(plan: PlanRecord, repeats: int) -> dict[str, float]:
+def seconds_of(plan: Plan, repeats: int) -> dict[str, float]:
     """The measured seconds of each op of a network, with the inputs that it was planned with.
 
     TypeError: the plan holds no network, or one whose ops are not measured.
@@ -84,7 +84,7 @@ def _imported(source: Source) -> Program:
     return program
 
 
-def _bound(plan: PlanRecord, source: Source | None) -> Bound:
+def _bound(plan: Plan, source: Source | None) -> Bound:
     """The plan's program in its arena: kept with the plan, until another source is given."""
     key = None if source is None else _key(source)
     kept = plan.__dict__.get("_bound")
@@ -144,7 +144,7 @@ def _refuse_options(given: Mapping[str, Any]) -> None:
             raise TypeError(f"option {option} goes with source=, {option}={value!r} came without; {_AGAIN}")
 
 
-def by_engine(plan: PlanRecord, engine: str) -> PlanRecord:
+def by_engine(plan: Plan, engine: str) -> Plan:
     """The plan, with what is to compute the nodes of its model."""
     return replace(plan, source=_by_engine(plan.source, engine))
 

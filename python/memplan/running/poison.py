@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import reduce
 
 from ..plans.dataflow import Dataflow
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.usage import Span, cut, rectangles
 
 GARBAGE = 0xFF  # in every byte: NaN for all floating dtypes of IEEE 754, -1 for signed integers
 
 
-def deaths(plan: PlanRecord) -> dict[int, list[Span]]:
+def deaths(plan: Plan) -> dict[int, list[Span]]:
     """The bytes [begin, end) of the arena that die at each step: nothing reads them from the op of this step on."""
     offsets = plan.offsets.tolist()
     dead: dict[int, list[Span]] = defaultdict(list)
@@ -28,7 +28,7 @@ def deaths(plan: PlanRecord) -> dict[int, list[Span]]:
     return dict(dead)
 
 
-def deaths_in_order(plan: PlanRecord, order: Sequence[int]) -> dict[int, list[Span]]:
+def deaths_in_order(plan: Plan, order: Sequence[int]) -> dict[int, list[Span]]:
     """The bytes of the arena that die at each place of an order of the ops: no op from there on uses them.
 
     Several streams have no steps in common, so a buffer dies as a whole here, after the last op that uses it.

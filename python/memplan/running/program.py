@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..plans.usage import Span, cut
 
 _ALIGNMENT = 64  # of an arena: that of a cache line, and of any kernel
@@ -97,7 +97,7 @@ class Measured(Protocol):
 
     measures: bool
 
-    def bind(self, plan: PlanRecord, common: Common | None = None) -> Any: ...
+    def bind(self, plan: Plan, common: Common | None = None) -> Any: ...
 
 
 class Program(Protocol):
@@ -112,13 +112,13 @@ class Program(Protocol):
     @property
     def graph(self) -> _core.Graph: ...
 
-    def bind(self, plan: PlanRecord, common: Common | None = None) -> Bound:
+    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
         """Make the arena of a plan of `graph`, which has `graph` and `buffers`, and check the bounds of every view.
 
         Or take the arena in which other programs run too.
         """
         ...
 
-    def in_order(self, plan: PlanRecord) -> Any:
+    def in_order(self, plan: Plan) -> Any:
         """The network as its runtime holds it, with its ops in the order of a plan of `graph`; see `Plan.program`."""
         ...

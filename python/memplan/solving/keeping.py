@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .. import _core
 from ..planning.registry import find
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from .solver import Solver
 from .wishes import Wishes
 
@@ -22,7 +22,7 @@ def limit_of_search(planner: str, time_limit: float | None) -> float | None:
     )
 
 
-def settled(plan: PlanRecord, wished: Wishes, solver: Solver, left: float | None) -> PlanRecord:
+def settled(plan: Plan, wished: Wishes, solver: Solver, left: float | None) -> Plan:
     """A plan in which fewer buffers lie elsewhere than they should, no higher than this one or the capacity."""
     problem = plan.problem
     target = wished.targets(problem)

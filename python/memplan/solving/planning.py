@@ -22,7 +22,7 @@ from ..options.records import Sharing
 from ..options.taking import Request, check_for_problems, request
 from ..planning.registry import check_planner
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import Budget, budget_of, in_bytes
 from .keeping import limit_of_search, settled
 from .pools import Pools, pools_of
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 _ALIGNMENT_OF_CUDA = 512  # of all that torch's allocator gives
 
 
-def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> PlanRecord:
+def plan(source: Any, planner: str = "auto", **options: Unpack[PlanOptions]) -> Plan:
     """See `memplan.plan`."""
     check_planner(planner)
     return solved(source, planner, request("plan", options))
 
 
-InOrder = Callable[[Solver, _core.Graph, _core.StorageOptions, str], PlanRecord]
+InOrder = Callable[[Solver, _core.Graph, _core.StorageOptions, str], Plan]
 
 
-def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver.in_order) -> PlanRecord:
+def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver.in_order) -> Plan:
     """The plan of a source for which this is asked; a graph without pools is planned by `in_order`."""
     search = asked.search
     wished, begin, prices = wishes(search.keep), starting(search.start), prices_of(search.price)
@@ -102,7 +102,7 @@ def sharing_of(storage: _core.StorageOptions) -> dict[str, Any]:
 
 def _of_graph(
     read: Captured, solver: Solver, budget: Budget | None, pools: Pools | None, asked: Request, in_order: InOrder
-) -> PlanRecord:
+) -> Plan:
     storage = storage_of(read, asked.sharing)
     laid: Any = with_layout(read.buffers, asked.layout)
     graph = with_barriers(laid, asked.search.barrier)
@@ -122,7 +122,7 @@ def _of_problem(
     budget: Budget | None,
     pools: Pools | None,
     asked: Request,
-) -> PlanRecord:
+) -> Plan:
     check_for_problems(asked)
     problem = _aligned(problem, in_bytes(asked.sharing.alignment, "alignment", 1))
     if pools is not None:

@@ -17,8 +17,8 @@ from ..kinds import KINDS
 from ..options.accesses import counts_of_graph, counts_of_problem
 from ..options.layouts import layout_of_problem, left_of, problem_with
 from ..options.records import Layout
+from ..plans.plan import Plan
 from ..plans.pools import PlannedPool, PlannedPools, Pool, exact, number
-from ..plans.record import PlanRecord
 from ..text import offer
 from .solver import Solver
 
@@ -33,7 +33,7 @@ class Pools:
     pools: tuple[Pool, ...]
     accesses: Mapping[str, int] | Sequence[int] | None = None
 
-    def problem(self, solver: Solver, problem: _core.Problem, asked: Layout) -> PlanRecord:
+    def problem(self, solver: Solver, problem: _core.Problem, asked: Layout) -> Plan:
         """The plan of a problem, of which this is asked besides."""
         problem, asked = left_of(problem, asked)
         _check_names(self.pools, problem)
@@ -41,16 +41,14 @@ class Pools:
         plain, fixed = _fixed(problem, asked)
         rows = self._rows(lambda item: item if isinstance(item, str) else problem.name(int(item)))
         found = _core.plan_pools(plain, rows, fixed, counts, solver.options())
-        return self._plan(found, PlanRecord.of(found.plan, found.problem, source=solver.source))
+        return self._plan(found, Plan.of(found.plan, found.problem, source=solver.source))
 
-    def graph(
-        self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given"
-    ) -> PlanRecord:
+    def graph(self, solver: Solver, graph: _core.Graph, storage: _core.StorageOptions, order: str = "given") -> Plan:
         """The plan of a graph, its ops in the order of a rule or search; "best" never costs more than given."""
         _check_terms(self.pools, graph)
         counts = counts_of_graph(graph, self.accesses)
         found = _core.plan_graph_pools(graph, order, self._rows(str), storage, counts, solver.options())
-        plan = PlanRecord.of(found.found.plan, found.found.problem, found.graph, found.buffers, storage, solver.source)
+        plan = Plan.of(found.found.plan, found.found.problem, found.graph, found.buffers, storage, solver.source)
         if order != "given":
             plan = replace(plan, ordered_by=order, proven_of_orders=found.order_bound)
         return self._plan(found.found, plan)
@@ -69,7 +67,7 @@ class Pools:
             for pool, cost in zip(self.pools, costs, strict=True)
         ]
 
-    def _plan(self, found: _core.PlanInPools, plan: PlanRecord) -> PlanRecord:
+    def _plan(self, found: _core.PlanInPools, plan: Plan) -> Plan:
         pools = [
             PlannedPool(
                 name=pool.name,
@@ -102,7 +100,7 @@ class Pools:
         }
 
 
-def unfixed(plan: PlanRecord) -> _core.Graph | _core.Problem:
+def unfixed(plan: Plan) -> _core.Graph | _core.Problem:
     """What a plan is of, without pins and reserved bytes."""
     if plan.graph is None:
         return plan.problem.with_pins(None, None)

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from .. import _core
 from ..options.checks import integer
 from ..options.for_core import time_left
+from ..plans.plan import Plan
 from ..plans.pricing import Pricing
-from ..plans.record import PlanRecord
 from ..text import offer
 from .solver import Solver
 
@@ -64,7 +64,7 @@ def before_prices(solver: Solver) -> Solver:
     return solver.with_search(time_limit=limit, on_improvement=None)
 
 
-def priced(plan: PlanRecord, rows: Sequence[Row], solver: Solver, begin: float) -> PlanRecord:
+def priced(plan: Plan, rows: Sequence[Row], solver: Solver, begin: float) -> Plan:
     """A plan of the least price that is found, and of those the lowest; never above the capacity.
 
     For a graph, of the sharing by choice that the plan has. The time limit counts from `begin`.
@@ -82,7 +82,7 @@ def priced(plan: PlanRecord, rows: Sequence[Row], solver: Solver, begin: float) 
     return _plan_of(plan, pairs, used, found)
 
 
-def _pairs(plan: PlanRecord, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
+def _pairs(plan: Plan, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
     """The rows, with buffers by position."""
     columns = ([row[0] for row in rows], [row[1] for row in rows])
     tensors = () if plan.graph is None or plan.buffers is None else (plan.graph, plan.buffers)
@@ -93,7 +93,7 @@ def _pairs(plan: PlanRecord, rows: Sequence[Row]) -> npt.NDArray[np.int64]:
     return pairs
 
 
-def _refuse(plan: PlanRecord, row: Row, k: int, positions: npt.NDArray[np.int64]) -> None:
+def _refuse(plan: Plan, row: Row, k: int, positions: npt.NDArray[np.int64]) -> None:
     what = "buffers" if plan.graph is None else "tensors"
     for name, position in zip(row[:2], positions[:2].tolist(), strict=True):
         if position < 0:
@@ -102,7 +102,7 @@ def _refuse(plan: PlanRecord, row: Row, k: int, positions: npt.NDArray[np.int64]
     raise ValueError(f"price[{k}]: {row[0]!r} and {row[1]!r} both lie in {plan.problem.name(int(positions[0]))!r}")
 
 
-def _names(plan: PlanRecord) -> dict[str, int]:
+def _names(plan: Plan) -> dict[str, int]:
     problem = plan.problem
     position = {name: b for b, name in enumerate(problem.names or (f"#{b}" for b in range(len(problem))))}
     if plan.graph is not None and plan.buffers is not None:
@@ -112,7 +112,7 @@ def _names(plan: PlanRecord) -> dict[str, int]:
 
 
 def _teller(
-    plan: PlanRecord, pairs: npt.NDArray[np.int64], used: float, tell: Callable[[PlanRecord], object] | None
+    plan: Plan, pairs: npt.NDArray[np.int64], used: float, tell: Callable[[Plan], object] | None
 ) -> Callable[[_core.PricedPlan], None] | None:
     if tell is None:
         return None
@@ -123,7 +123,7 @@ def _teller(
     return told
 
 
-def _plan_of(plan: PlanRecord, pairs: npt.NDArray[np.int64], used: float, found: _core.PricedPlan) -> PlanRecord:
+def _plan_of(plan: Plan, pairs: npt.NDArray[np.int64], used: float, found: _core.PricedPlan) -> Plan:
     problem = plan.problem
     return replace(
         plan,

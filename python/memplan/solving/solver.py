@@ -12,7 +12,7 @@ from ..options.for_core import core_options, time_left
 from ..options.records import Search
 from ..options.source import Source
 from ..plans.failing import InfeasibleError
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import Budget
 from .wishes import Wishes
 
@@ -44,11 +44,11 @@ class Solver:
         capacity = budget.of(lambda: peak(free))
         return replace(self, capacity=capacity).with_search(time_limit=time_left(limit, begin))
 
-    def problem(self, problem: _core.Problem) -> PlanRecord:
+    def problem(self, problem: _core.Problem) -> Plan:
         """The plan of a problem."""
 
-        def plan_of(solution: _core.Solution) -> PlanRecord:
-            return PlanRecord.of(solution, problem, source=self.source)
+        def plan_of(solution: _core.Solution) -> Plan:
+            return Plan.of(solution, problem, source=self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             warm = None if self.start is None else self.start.targets(problem)
@@ -56,18 +56,18 @@ class Solver:
 
         return self._plan(solved, plan_of, lambda: problem)
 
-    def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> PlanRecord:
+    def graph(self, graph: _core.Graph, storage: _core.StorageOptions) -> Plan:
         """The plan of a graph, its ops in the given order."""
 
-        def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
-            return PlanRecord.of(solution, buffers.problem, graph, buffers, storage, self.source)
+        def plan_of(buffers: _core.Buffers, solution: _core.Solution) -> Plan:
+            return Plan.of(solution, buffers.problem, graph, buffers, storage, self.source)
 
         def solved(tell: Callable[..., None] | None) -> tuple[Any, ...]:
             return _core.solve_graph(graph, storage, self.options(tell=tell, earlier=self._named))
 
         return self._plan(solved, plan_of, lambda: _core.buffers_of(graph, storage).problem)
 
-    def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> PlanRecord:
+    def in_order(self, graph: _core.Graph, storage: _core.StorageOptions, order: str) -> Plan:
         """The plan of a graph, its ops in the order of a rule or search. "best" is never worse than given."""
         if order == "given":
             return self.graph(graph, storage)
@@ -84,7 +84,7 @@ class Solver:
 
     def at_sizes(
         self, graphs: Sequence[tuple[str, _core.Graph]], storage: _core.StorageOptions, order: str
-    ) -> tuple[PlanRecord, _core.RangePlan]:
+    ) -> tuple[Plan, _core.RangePlan]:
         """One plan of a network at several sizes, the largest last, and what gives the plan of one of them."""
         found: Any = None
 
@@ -96,9 +96,9 @@ class Solver:
         plan = self._plan(solved, self._ordered(storage), lambda: _core.buffers_of(graphs[-1][1], storage).problem)
         return replace(plan, ordered_by=order, proven_of_orders=found.order_bound), found
 
-    def _ordered(self, storage: _core.StorageOptions) -> Callable[..., PlanRecord]:
-        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> PlanRecord:
-            return PlanRecord.of(solution, buffers.problem, ordered, buffers, storage, self.source)
+    def _ordered(self, storage: _core.StorageOptions) -> Callable[..., Plan]:
+        def plan_of(ordered: _core.Graph, buffers: _core.Buffers, solution: _core.Solution) -> Plan:
+            return Plan.of(solution, buffers.problem, ordered, buffers, storage, self.source)
 
         return plan_of
 
@@ -109,9 +109,9 @@ class Solver:
     def _plan(
         self,
         solved: Callable[..., tuple[Any, ...]],
-        plan_of: Callable[..., PlanRecord],
+        plan_of: Callable[..., Plan],
         problem: Callable[[], _core.Problem],
-    ) -> PlanRecord:
+    ) -> Plan:
         """What a planner finds, as plans; what an error holds too."""
         listener = self.search.on_improvement
         teller = None if listener is None else _Teller(listener, plan_of)
@@ -134,13 +134,13 @@ class Solver:
 class _Teller:
     """Hands plans on as they are found. An interrupt may come while one is made, so that nobody hears of it."""
 
-    def __init__(self, on_improvement: Callable[[PlanRecord], object], plan_of: Callable[..., PlanRecord]) -> None:
+    def __init__(self, on_improvement: Callable[[Plan], object], plan_of: Callable[..., Plan]) -> None:
         self._on_improvement, self._plan_of = on_improvement, plan_of
         self.told: int | None = None  # the peak of the last one that was handed on
 
     def tell(self, *found: Any) -> None:
         self.hand_on(self._plan_of(*found))
 
-    def hand_on(self, plan: PlanRecord) -> None:
+    def hand_on(self, plan: Plan) -> None:
         self.told = plan.peak
         self._on_improvement(plan)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..plans.placed import offsets_of
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from ..sizes import in_bytes
 from ..text import offer
 
@@ -19,7 +19,7 @@ from ..text import offer
 class Wishes:
     """Where buffers should begin: as in an earlier plan, or by name."""
 
-    earlier: PlanRecord | Mapping[str, int]
+    earlier: Plan | Mapping[str, int]
     named_by: str | None = None  # the option whose names must be those of buffers; None: they may be gone
 
     def __bool__(self) -> bool:
@@ -30,7 +30,7 @@ class Wishes:
 
         ValueError: a name is that of no buffer. What an earlier plan had may be gone.
         """
-        if isinstance(self.earlier, PlanRecord) and (found := self._by_position(problem)) is not None:
+        if isinstance(self.earlier, Plan) and (found := self._by_position(problem)) is not None:
             return found
         wished = self.by_name()
         targets: npt.NDArray[np.int64]
@@ -43,12 +43,12 @@ class Wishes:
         return targets
 
     def by_name(self) -> dict[str, int]:
-        return offsets_of(self.earlier) if isinstance(self.earlier, PlanRecord) else dict(self.earlier)
+        return offsets_of(self.earlier) if isinstance(self.earlier, Plan) else dict(self.earlier)
 
     def _by_position(self, problem: _core.Problem) -> npt.NDArray[np.int64] | None:
         """As a plan of a problem with the same names has them, which is quick."""
         plan = self.earlier
-        assert isinstance(plan, PlanRecord)
+        assert isinstance(plan, Plan)
         if plan.graph is not None or plan.placed is not None or plan.problem.names != problem.names:
             return None
         shared = min(len(problem), len(plan.problem))
@@ -59,20 +59,20 @@ class Wishes:
         return target
 
 
-def wishes(keep: PlanRecord | Mapping[str, int | str] | None) -> Wishes:
+def wishes(keep: Plan | Mapping[str, int | str] | None) -> Wishes:
     """What `keep` asks for, checked; the names are looked up when there is a problem."""
     return _wishes("keep", {} if keep is None else keep)
 
 
-def starting(start: PlanRecord | Mapping[str, int | str] | None) -> Wishes | None:
+def starting(start: Plan | Mapping[str, int | str] | None) -> Wishes | None:
     """From where a search begins, checked; None: from nothing."""
     return None if start is None else _wishes("start", start)
 
 
-def _wishes(option: str, given: PlanRecord | Mapping[str, int | str]) -> Wishes:
-    if not isinstance(given, (PlanRecord, Mapping)):
+def _wishes(option: str, given: Plan | Mapping[str, int | str]) -> Wishes:
+    if not isinstance(given, (Plan, Mapping)):
         raise TypeError(f"{option} must be a plan or a mapping from names to offsets, got {type(given).__name__}")
-    if isinstance(given, PlanRecord):
+    if isinstance(given, Plan):
         return Wishes(given)
     named_by = "keep" if option == "keep" else None
     return Wishes({name: in_bytes(offset, f"{option}[{name!r}]") for name, offset in given.items()}, named_by)

@@ -14,7 +14,7 @@ from ..files import replacing
 from ..importers.graph_dict import graph_of
 from ..plans.failing import LISTED, invalid_plan
 from ..plans.placed import Placed, offsets_of, outside_of
-from ..plans.record import PlanRecord
+from ..plans.plan import Plan
 from .reading import Imported, control, import_tflite
 
 _NAME = b"OfflineMemoryAllocation"
@@ -26,7 +26,7 @@ _ALIGNMENT = 64  # of the new part, so that what follows it lies as it did
 
 
 def write_tflite(
-    plan: PlanRecord,
+    plan: Plan,
     path: str | os.PathLike[str],
     model: str | os.PathLike[str],
     inplace_ops: Collection[str],
@@ -41,7 +41,7 @@ def write_tflite(
         beside.write_bytes(_planned(Path(model).read_bytes(), imported.subgraph, offsets, order, str(model)))
 
 
-def _order(plan: PlanRecord, imported: Imported, model: str | os.PathLike[str]) -> list[int]:
+def _order(plan: Plan, imported: Imported, model: str | os.PathLike[str]) -> list[int]:
     """The operators of the file, by position, in the order in which the plan runs them."""
     place = {op["name"]: k for k, op in enumerate(imported.graph["ops"])}
     if sorted(plan.order) != sorted(place):
@@ -49,7 +49,7 @@ def _order(plan: PlanRecord, imported: Imported, model: str | os.PathLike[str]) 
     return [place[name] for name in plan.order]
 
 
-def _offsets(plan: PlanRecord, imported: Imported, order: Sequence[int]) -> list[int]:
+def _offsets(plan: Plan, imported: Imported, order: Sequence[int]) -> list[int]:
     """Those of the subgraph's tensors, once the plan is seen to hold for them."""
     ops = [imported.graph["ops"][k] for k in order]
     given = offsets_of(plan)

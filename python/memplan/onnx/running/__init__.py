@@ -11,7 +11,7 @@ from ...options.source import Source
 from ..reading import Imported, folder_of, imported, loaded
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
     from .bound import Program
 
 
@@ -37,7 +37,7 @@ def program_of(source: Source) -> Program:
     return Program(found, lambda: loaded(source.value), folder_of(source.value), source.engine)
 
 
-def write_in_pieces(source: Source, plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+def write_in_pieces(source: Source, plan: Plan, path: str | os.PathLike[str]) -> None:
     """Write a model whose ops run in pieces, of the regions of its plan; see `Plan.to_onnx`."""
     from ...importers.graph_dict import graph_of
     from .lean import lean_regions

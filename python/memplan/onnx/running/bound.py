@@ -30,7 +30,7 @@ from .values import Array, Bytes, from_bytes
 from .weights import Weights
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
     from ...running.program import Common
 
 
@@ -61,23 +61,23 @@ class Program:
             self._op_of.update(dict.fromkeys(node.output, op.name))
             tensor_of.update(zip([name for name in node.output if name], op.outputs, strict=True))
 
-    def steps_of(self, plan: PlanRecord) -> Mapping[str, Step]:
+    def steps_of(self, plan: Plan) -> Mapping[str, Step]:
         """What computes each op of a plan, by name; copies of ops are not among them."""
         pieces = None if plan.fitting is None else plan.fitting.pieces
         return self.steps if pieces is None else steps_in_pieces(self.steps, pieces, self._build, self._constants)
 
-    def bind(self, plan: PlanRecord, common: Common | None = None) -> Bound:
+    def bind(self, plan: Plan, common: Common | None = None) -> Bound:
         """Make the arena of a plan of `graph`, or take a common one, and check the bounds of every view."""
         return Bound(self, plan, common)
 
-    def in_order(self, plan: PlanRecord) -> ModelProto:
+    def in_order(self, plan: Plan) -> ModelProto:
         """The whole model with its nodes in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
         matching.require_no_copies(plan, self.graph)
         step = {op.name: k for k, op in enumerate(plan.graph.ops)}
         return reordered(self._whole(), {output: step[op] for output, op in self._op_of.items()})
 
-    def write(self, plan: PlanRecord, path: str | os.PathLike[str]) -> None:
+    def write(self, plan: Plan, path: str | os.PathLike[str]) -> None:
         """Write the model of `in_order`; see `Plan.to_onnx`."""
         write(self.in_order(plan), path, self._folder)
 
@@ -89,7 +89,7 @@ _STEERING = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL}) 
 class Bound:
     """A program and the arena of a plan of its graph."""
 
-    def __init__(self, program: Program, plan: PlanRecord, common: Common | None = None) -> None:
+    def __init__(self, program: Program, plan: Plan, common: Common | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self._program, self._plan = program, plan

@@ -15,7 +15,7 @@ from ...running.program import aligned
 from .values import Array, Bytes, described, from_bytes, is_packed, numpy_dtype, to_bytes
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
 
 
 class Place:
@@ -134,7 +134,7 @@ class Memory:
         A tensor would lie outside of the arena. The message names it.
     """
 
-    def __init__(self, plan: PlanRecord, arena: Bytes | None = None) -> None:
+    def __init__(self, plan: Plan, arena: Bytes | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self.arena = aligned(plan.peak) if arena is None else arena

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import _core
-from ...plans.record import PlanRecord
+from ...plans.plan import Plan
 from ...solving.planning import plan as planned
 from ..inductor.wrapper import Block
 from .cuts import Held, split
@@ -27,7 +27,7 @@ class Arena:
 
     device: str
     blocks: list[Block]
-    plan: PlanRecord
+    plan: Plan
     scale: Any = 1
     hint: int = 1
 

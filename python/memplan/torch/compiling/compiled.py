@@ -14,7 +14,7 @@ import numpy as np
 from ... import _core, sizes
 from ...explaining.explanation import Explanation
 from ...explaining.held import Held, Whole
-from ...plans.record import PlanRecord
+from ...plans.plan import Plan
 from . import given, trimming
 
 _CURES = {
@@ -63,7 +63,7 @@ class CompiledPlan:
 
     name: str
     device: str
-    plan: PlanRecord
+    plan: Plan
     planned: int
     default: int
     load: int
@@ -184,7 +184,7 @@ def clear_compiled_plans() -> None:
         _loaded.clear()
 
 
-def columns(plan: PlanRecord, device: str, scale: str) -> dict[str, Any]:
+def columns(plan: Plan, device: str, scale: str) -> dict[str, Any]:
     """An arena as plain numbers and text."""
     problem = plan.problem
     return {
@@ -204,7 +204,7 @@ def _plan_of(graph: Loaded, number: int) -> CompiledPlan:
     offsets = np.array(arena["offsets"], np.int64)
     offsets.flags.writeable = False
     facts = {name: arena[name] for name in ("peak", "lower_bound", "optimal", "planner", "winner", "pools")}
-    plan = PlanRecord(problem=problem, offsets=offsets, seconds=0.0, **facts)
+    plan = Plan(problem=problem, offsets=offsets, seconds=0.0, **facts)
     device = arena["device"]
     held = _held(f"{graph.name} on {device}", **graph.held[device])
     which = {"arena": number, "arenas": len(graph.arenas)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ... import _core, calls
-from ...plans.record import PlanRecord
+from ...plans.plan import Plan
 from ..installed import require_tested, require_torch
 from .wrapper import Block, Pool
 
@@ -98,13 +98,13 @@ class InductorCapture:
 
     def plan(
         self, planner: str = "auto", *, kernels: bool = False, alignment: int | str = ALIGNMENT, **options: Any
-    ) -> PlanRecord:
+    ) -> Plan:
         """The same buffers in an arena by memplan: `problem`, or with ``kernels`` the `whole`; options as of `plan`."""
         from ...solving.planning import plan
 
         return plan(self.whole if kernels else self.problem, planner, alignment=alignment, **options)
 
-    def peak_with(self, plan: PlanRecord) -> int:
+    def peak_with(self, plan: Plan) -> int:
         """The most bytes held at one step with that plan's arena, kept throughout, and all that is not in it."""
         placed = set(plan.problem.names)
         return plan.peak + _load([block for block in self.needed if block.name not in placed])

@@ -18,7 +18,7 @@ from .pages import LEAST, mapped, page_down, page_up, taken
 from .recording import Recording, StorageRecord, View
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
 
 _BASE = 64  # what the arena begins at a multiple of, at least; allocators of torch give as much or more
 _BEHIND = 1 << 28  # bytes that may be used behind an arena besides as many as it has: addresses, not memory
@@ -33,7 +33,7 @@ class Memory:
     of its buffer, or begin where its elements may not.
     """
 
-    def __init__(self, plan: PlanRecord, recording: Recording, arena: Tensor | None = None) -> None:
+    def __init__(self, plan: Plan, recording: Recording, arena: Tensor | None = None) -> None:
         assert plan.graph is not None
         assert plan.buffers is not None
         self._recording = recording
@@ -217,7 +217,7 @@ class Memory:
     def _index(self, record: StorageRecord) -> int | None:
         return self._graph.index(record.root) if record.root else None
 
-    def _place(self, plan: PlanRecord, root: int | None) -> int | None:
+    def _place(self, plan: Plan, root: int | None) -> int | None:
         """Where a storage begins in the arena; None if it is not placed."""
         buffer = -1 if root is None else int(self._buffers.buffer_of_tensor[root])
         if buffer < 0:
@@ -232,7 +232,7 @@ class Memory:
                 placed[record.device] = placed.get(record.device, 0) + self.nbytes(storage)
         return max(placed, key=lambda device: placed[device], default=torch.device("cpu"))
 
-    def _check(self, plan: PlanRecord, storage: int) -> None:
+    def _check(self, plan: Plan, storage: int) -> None:
         """Hold a storage against its buffer and the arena, and every view of it against the storage."""
         root, offset = self._root[storage], self.offset[storage]
         if root is None:

@@ -19,7 +19,7 @@ from .memory import Memory
 from .pages import LEAST, Move, moved, page_down, page_up
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
     from ..training.library import CpuLibrary
 
 _ALIGNMENT = 64  # as kernels are used to: at other addresses, last bits may differ
@@ -42,7 +42,7 @@ class Offering:
         Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
     """
 
-    def __init__(self, plan: PlanRecord, memory: Memory, has_scratch: bool) -> None:
+    def __init__(self, plan: Plan, memory: Memory, has_scratch: bool) -> None:
         self._library = cpu_if_built() if memory.arena.device.type == "cpu" else None
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: _Ints | None = None

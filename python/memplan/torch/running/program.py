@@ -35,7 +35,7 @@ from .recording import CallRecord, Recording, View
 from .sources import Sources
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
     from ...running.program import Common, Program
 
 
@@ -76,7 +76,7 @@ class TorchProgram:
         args, kwargs = tuple(source.reading.args), dict(source.reading.kwargs or {})
         self.planned = plain_values(recording.named(args, kwargs)) if args or kwargs else {}
 
-    def again(self, plan: PlanRecord, changed: str) -> TorchProgram:
+    def again(self, plan: Plan, changed: str) -> TorchProgram:
         """The program of the network as it is now, of the same plan; SourceError if the plan is not of that."""
         source = (
             self._source
@@ -93,12 +93,12 @@ class TorchProgram:
             raise SourceError(f"{changed}: {error}") from None
         return program
 
-    def bind(self, plan: PlanRecord, common: Common | None = None) -> BoundProgram:
+    def bind(self, plan: Plan, common: Common | None = None) -> BoundProgram:
         """Make the arena of a plan, or take a common one, and check the bounds of every tensor."""
         with names_of_torch("running a plan of torch"):
             return BoundProgram(self, plan, common)
 
-    def planned_calls(self, plan: PlanRecord) -> tuple[Recording, list[tuple[int, CallRecord]]]:
+    def planned_calls(self, plan: Plan) -> tuple[Recording, list[tuple[int, CallRecord]]]:
         """The calls in the order in which a plan runs them, each with its step: some in pieces, some again."""
         assert plan.graph is not None
         recording, graph = self.recording, self.graph
@@ -113,7 +113,7 @@ class TorchProgram:
             calls = [(call.ops.start, call) for call in recording.calls]
         return recording, sorted(calls, key=lambda pair: pair[0])
 
-    def in_order(self, plan: PlanRecord) -> fx.GraphModule:
+    def in_order(self, plan: Plan) -> fx.GraphModule:
         """The calls as a graph of torch.fx, in the order of a plan; see `Plan.program`."""
         assert plan.graph is not None
         ops = plan.graph.ops
@@ -130,7 +130,7 @@ class TorchProgram:
 class BoundProgram:
     """A program and the arena of a plan."""
 
-    def __init__(self, program: TorchProgram, plan: PlanRecord, common: Common | None = None) -> None:
+    def __init__(self, program: TorchProgram, plan: Plan, common: Common | None = None) -> None:
         self._plan, self._common = plan, common
         self._lock = threading.Lock()
         self._bind(program)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ... import _core
 from ...errors import SourceError
 from ...plans import fragmentation
-from ...plans.record import PlanRecord
+from ...plans.plan import Plan
 from .names import Namer
 from .trace import Pool, Walked
 
@@ -148,7 +148,7 @@ class Snapshot:
             self._apart(self._pool[rows], numbers),
         )
 
-    def report(self, plan: PlanRecord | None = None) -> fragmentation.Fragmentation:
+    def report(self, plan: Plan | None = None) -> fragmentation.Fragmentation:
         """What was reserved, what was allocated at most, what a plan needs, and hence what fragmentation costs.
 
         Parameters

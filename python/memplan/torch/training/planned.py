@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ...explaining.explanation import Explanation
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +55,7 @@ class PlannedStep(Generic[P, R]):
         self._open: _Recording | None = None
         self._tidied = False  # whether memory of the calls before has been given back
         self._lock = threading.Lock()
-        self.plans: dict[Shapes, PlanRecord] = {}
+        self.plans: dict[Shapes, Plan] = {}
         self.arena: Arena | None = None
         self.began, self.held = 0, (0, 0)
         functools.update_wrapper(self, step)

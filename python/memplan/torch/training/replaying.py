@@ -13,7 +13,7 @@ from ...importers.tape import ALIGNMENT, Tape
 from .report import REASONS, Divergence, Report, stack
 
 if TYPE_CHECKING:
-    from ...plans.record import PlanRecord
+    from ...plans.plan import Plan
     from .library import Library
 
 _Column = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ class Arena:
     alive when the steps end keeps its memory: the arena is freed when it is gone, and nothing in it is alive.
     """
 
-    def __init__(self, plans: Mapping[str, PlanRecord], stacks: bool, library: Library) -> None:
+    def __init__(self, plans: Mapping[str, Plan], stacks: bool, library: Library) -> None:
         self._names = list(plans)
         self._library = library
         self._stacks = stacks
@@ -123,7 +123,7 @@ class Arena:
         return f"<memplan.torch.Arena: {self.bytes} bytes, {len(self._names)} plans>"
 
 
-def arena(plan: PlanRecord | Sequence[PlanRecord] | Mapping[str, PlanRecord], *, stacks: bool = False) -> Arena:
+def arena(plan: Plan | Sequence[Plan] | Mapping[str, Plan], *, stacks: bool = False) -> Arena:
     """One arena that serves steps of a program, as plans of its recorded steps say.
 
     Parameters
@@ -150,22 +150,22 @@ def arena(plan: PlanRecord | Sequence[PlanRecord] | Mapping[str, PlanRecord], *,
     return Arena(plans, stacks, cpu())
 
 
-def _named(given: Any) -> dict[str, PlanRecord]:
-    from ...plans.record import PlanRecord
+def _named(given: Any) -> dict[str, Plan]:
+    from ...plans.plan import Plan
 
-    if isinstance(given, PlanRecord):
+    if isinstance(given, Plan):
         given = [given]
     if isinstance(given, Sequence) and not isinstance(given, str):
         given = {str(i): plan for i, plan in enumerate(given)}
     if not isinstance(given, Mapping) or not given:
         raise TypeError(f"arena takes a plan, or a sequence or mapping of plans, got {given!r}")
     for name, plan in given.items():
-        if not isinstance(plan, PlanRecord):
+        if not isinstance(plan, Plan):
             raise TypeError(f"arena takes plans, got {type(plan).__name__} for {name!r}")
     return dict(given)
 
 
-def _track(name: str, plan: PlanRecord) -> tuple[_Column, ...]:
+def _track(name: str, plan: Plan) -> tuple[_Column, ...]:
     """The slots of all allocations of the plan's tape."""
     tape = tape_of(name, plan)
     offset = np.full(len(tape), -1, dtype=np.int64)
@@ -173,7 +173,7 @@ def _track(name: str, plan: PlanRecord) -> tuple[_Column, ...]:
     return tape.size, offset, tape.thread, tape.until
 
 
-def tape_of(name: str, plan: PlanRecord) -> Tape:
+def tape_of(name: str, plan: Plan) -> Tape:
     """The tape of a plan; ValueError if it has none."""
     tape = None if plan.source is None else plan.source.value
     if not isinstance(tape, Tape):

@@ -1,6 +1,7 @@
 """`Plan`: the record of a plan, with methods that explain, draw, write and run it.
 
-The file is long because all methods are documented here. Their code is in the folders below.
+The file is long because all methods are documented here. Their code is in other folders, most of them on floors above
+this one: each method imports what it hands on to when it is called.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import frontend
-from .plans.record import PlanRecord
+from .. import frontend
+from .record import PlanRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .diffs.diff import PlanDiff
-    from .explaining.explanation import Explanation
-    from .explaining.reuse import Reuse
-    from .fitting.curve import Pareto
-    from .running.program import Run
+    from ..diffs.diff import PlanDiff
+    from ..explaining.explanation import Explanation
+    from ..explaining.reuse import Reuse
+    from ..fitting.curve import Pareto
+    from ..running.program import Run
 
 
 class Plan(PlanRecord):
@@ -41,7 +42,7 @@ class Plan(PlanRecord):
         """
         if self.ranged is None:
             raise ValueError("the plan is for one size: plan with dims={'batch': (1, 64)} for a range")
-        return as_plan(self.ranged.at(sizes))
+        return self.ranged.at(sizes)
 
     def reuse(self, key: str | int) -> Reuse:
         """Which tensors have the bytes of a tensor or buffer before and after it, and which share them by choice.
@@ -53,7 +54,7 @@ class Plan(PlanRecord):
         KeyError, IndexError
             As `plan[key]`.
         """
-        from .explaining.reuse import reuse_of
+        from ..explaining.reuse import reuse_of
 
         return reuse_of(self, key)
 
@@ -67,13 +68,13 @@ class Plan(PlanRecord):
         TypeError
             The plan is of a problem without pools, or from a file.
         """
-        from .fitting.pareto import pareto_of
+        from ..fitting.pareto import pareto_of
 
         return pareto_of(self, capacities, **options)
 
     def explain(self) -> Explanation:
         """What makes the peak, its distance to the lower bound, and changes that lower it; as text, HTML or JSON."""
-        from .explaining.explanation import explain
+        from ..explaining.explanation import explain
 
         return explain(self)
 
@@ -82,7 +83,7 @@ class Plan(PlanRecord):
 
         Tensors are matched by name. If a plan has no graph, as a plan from a file, buffers are matched instead.
         """
-        from .diffs.diff import diff
+        from ..diffs.diff import diff
 
         return diff(self, other)
 
@@ -143,7 +144,7 @@ class Plan(PlanRecord):
         InvalidPlanError
             A tensor would lie outside of its place, or begin where its elements may not.
         """
-        from .running.plans import run_plan
+        from ..running.plans import run_plan
 
         given = {"source": source, "train": train, "dims": dims, "values": values, "inplace_ops": inplace_ops}
         given |= {"trust": trust, "optimizer": optimizer, "keep_gradients": keep_gradients}
@@ -167,7 +168,7 @@ class Plan(PlanRecord):
         UnsupportedError
             The network cannot be written in this form. The message says why.
         """
-        from .running.plans import program_of
+        from ..running.plans import program_of
 
         return program_of(self).in_order(self)
 
@@ -177,7 +178,7 @@ class Plan(PlanRecord):
 
         The one that was given to `memplan.plan`; or, if that was a class, a function or a name, the one that it made.
         """
-        from .running.plans import program_of
+        from ..running.plans import program_of
 
         return getattr(program_of(self), "optimizer", None)
 
@@ -218,7 +219,7 @@ class Plan(PlanRecord):
         ValueError
             An unknown name or option, or an option that needs a graph. The message says what is expected.
         """
-        from .draw.gantt import plot_plan
+        from ..draw.gantt import plot_plan
 
         return plot_plan(self, ax, title=title, highlight=highlight, colour_by=colour_by, zoom=zoom)
 
@@ -231,7 +232,7 @@ class Plan(PlanRecord):
         colour_by: str = "buffer",
     ) -> None:
         """Write the plan as an interactive page, one HTML file that needs no network; see `memplan.draw.write_page`."""
-        from .draw.page import write_page
+        from ..draw.page import write_page
 
         write_page(self, path, title=title, highlight=highlight, colour_by=colour_by)
 
@@ -240,13 +241,13 @@ class Plan(PlanRecord):
 
         With a `limit`, the table is for a terminal: it has at most that many rows, and long names are cut.
         """
-        from .draw.layout import layout_text
+        from ..draw.layout import layout_text
 
         return layout_text(self, limit)
 
     def summary(self) -> str:
         """All figures, a line each: buffers, naive bytes, load, peak, proof, planner and seconds."""
-        from .draw.layout import summary_text
+        from ..draw.layout import summary_text
 
         return summary_text(self)
 
@@ -256,13 +257,13 @@ class Plan(PlanRecord):
         `form` is "minimalloc" (id,lower,upper,size,alignment,offset) or "gantt"
         (tensor_name,size,offset,start_time,end_time). Lifetimes are half-open in both.
         """
-        from .export.csv import write_plan_csv
+        from ..export.csv import write_plan_csv
 
         write_plan_csv(self, path, form=form)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as versioned JSON."""
-        from .export.json import write_plan_json
+        from ..export.json import write_plan_json
 
         write_plan_json(self, path)
 
@@ -306,7 +307,7 @@ class Plan(PlanRecord):
 
     def to_layout(self, path: str | os.PathLike[str]) -> None:
         """Write the whole layout table as text."""
-        from .files import write_text
+        from ..files import write_text
 
         write_text(path, self.layout())
 
@@ -328,7 +329,7 @@ class Plan(PlanRecord):
         ValueError
             The prefix is no name in C, or the alignments of the buffers have no power of two as a common multiple.
         """
-        from .export.c_header import write_c_header
+        from ..export.c_header import write_c_header
 
         write_c_header(self, path, prefix=prefix)
 
@@ -371,7 +372,7 @@ class Plan(PlanRecord):
         It has the ops, the buffers in rows by address, and counters of the load and of the top of the arena. One step
         is one microsecond.
         """
-        from .export.chrome_trace import write_chrome_trace
+        from ..export.chrome_trace import write_chrome_trace
 
         write_chrome_trace(self, path)
 
@@ -380,23 +381,17 @@ class Plan(PlanRecord):
 
         The arena is a segment, in which buffers are allocated and freed at their addresses. Torch is not needed.
         """
-        from .export.memory_viz import write_memory_viz
+        from ..export.memory_viz import write_memory_viz
 
         write_memory_viz(self, path)
 
     def __str__(self) -> str:
         """The peak, how good it is, and its planner, in one line. `summary` has all figures, `layout` the table."""
-        from .draw.layout import line_text
+        from ..draw.layout import line_text
 
         return line_text(self)
 
     def _repr_html_(self) -> str:
-        from .draw.notebook import plan_html
+        from ..draw.notebook import plan_html
 
         return plan_html(self)
-
-
-def as_plan(record: PlanRecord) -> Plan:
-    """The record as a `Plan`: all records are made as plans."""
-    assert isinstance(record, Plan)
-    return record
