@@ -59,4 +59,13 @@ py::object kept_for(py::handle owner, const char* name, const std::function<py::
   return kept[name] = make();
 }
 
+Rows rows_of(py::handle source, const char* name, py::ssize_t columns) {
+  if (source.is_none()) return {};
+  const py::array array = array_of(source, name);
+  if (array.size() == 0) return {};
+  if (array.ndim() != 2 || array.shape(1) != columns)
+    refuse(name, "have " + std::to_string(columns) + " columns", py::str(array.attr("shape")).cast<std::string>());
+  return int64_column(array.attr("reshape")(-1), name);
+}
+
 }  // namespace memplan::bindings

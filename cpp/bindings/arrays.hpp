@@ -25,6 +25,11 @@ py::array array_of(py::handle source, const char* name);
 // works without the GIL. Throws ProblemError that names the column when it holds anything else.
 std::vector<std::int64_t> int64_column(py::handle source, const char* name);
 
+using Rows = std::vector<std::int64_t>;
+
+// The rows of a table of integers with so many columns, one after another; empty for None.
+Rows rows_of(py::handle source, const char* name, py::ssize_t columns);
+
 // A read-only numpy array that takes a vector over. Nothing lets it be made writeable.
 template <class T>
 py::array_t<T> adopt(std::vector<T> values) {

@@ -3,7 +3,6 @@
 
 #include "arrays.hpp"
 #include "memplan/bounds.hpp"
-#include "memplan/caching.hpp"
 #include "memplan/clique.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/partial_order.hpp"
@@ -47,18 +46,6 @@ std::string name_at(const Problem& problem, Index buffer) {
     throw py::index_error("buffer " + std::to_string(buffer) + " is out of range: the problem has " +
                           std::to_string(problem.count()) + " buffers");
   return problem.name(buffer);
-}
-
-using Rows = std::vector<std::int64_t>;
-
-// The rows of a table of integers with so many columns, one after another; empty for None.
-Rows rows_of(const py::object& source, const char* name, py::ssize_t columns) {
-  if (source.is_none()) return {};
-  const py::array array = array_of(source, name);
-  if (array.size() == 0) return {};
-  if (array.ndim() != 2 || array.shape(1) != columns)
-    refuse(name, "have " + std::to_string(columns) + " columns", py::str(array.attr("shape")).cast<std::string>());
-  return int64_column(array.attr("reshape")(-1), name);
 }
 
 Index index_of(std::int64_t value, const char* name, Index count) {
@@ -360,8 +347,6 @@ void bind_problem(py::module_& m) {
                                    parts_table(p), conflicts_table(p), py::none(), pins_column(p), reserved_table(p),
                                    together_table(p), branches_column(p));
            }));
-  m.def("reserved_by_caching", &reserved_by_caching, py::arg("problem"), py::call_guard<py::gil_scoped_release>(),
-        "Bytes that torch's caching allocator for CUDA reserves for the buffers, born and freed in their order.");
   m.def("heaviest_clique", &clique_tuple, py::arg("problem"), py::arg("work") = kCliqueWork,
         "Bytes that every plan needs, and why: rows (buffer, begin, end) of bytes of which no two may overlap.");
 }

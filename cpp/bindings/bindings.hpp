@@ -12,6 +12,7 @@ namespace memplan::bindings {
 
 namespace py = pybind11;
 
+void bind_caching(py::module_& m);
 void bind_errors(py::module_& m);
 void bind_fit(py::module_& m);
 void bind_split(py::module_& m);

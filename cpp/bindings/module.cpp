@@ -7,6 +7,7 @@ PYBIND11_MODULE(_core, m) {
   b::bind_errors(m);
   b::bind_graph(m);
   b::bind_problem(m);
+  b::bind_caching(m);
   b::bind_planners(m);
   b::bind_options(m);
   b::bind_solve(m);

@@ -11,6 +11,10 @@ import typing
 __all__: list[str] = [
     "AsItIs",
     "Buffers",
+    "CachingRecord",
+    "CachingReplay",
+    "CachingRun",
+    "CachingSettings",
     "FitChange",
     "Fitted",
     "FittedPlan",
@@ -83,6 +87,7 @@ __all__: list[str] = [
     "replay_places",
     "require_alike",
     "rerun_graph",
+    "reserve",
     "reserved_by_caching",
     "reuse_edges",
     "reused_by",
@@ -596,6 +601,108 @@ class Problem:
     def together(self) -> numpy.typing.NDArray[numpy.int64] | None:
         """
         (m, 3) int64, or None when no buffers lie together.
+        """
+
+class CachingSettings:
+    """
+    What PYTORCH_ALLOC_CONF sets, in bytes; see memplan/caching.hpp.
+    """
+    def __init__(
+        self,
+        *,
+        max_split_size: typing.SupportsInt | typing.SupportsIndex = 9223372036854775807,
+        max_non_split_rounding: typing.SupportsInt | typing.SupportsIndex = 20971520,
+        large_segment: typing.SupportsInt | typing.SupportsIndex = 20971520,
+        roundup_divisions: typing.Annotated[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], "FixedSize(16)"
+        ] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        garbage_collection_threshold: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        expandable_segments: bool = False,
+        limit: typing.SupportsInt | typing.SupportsIndex = 9223372036854775807,
+        capacity: typing.SupportsInt | typing.SupportsIndex = 9223372036854775807,
+        preallocated: typing.SupportsInt | typing.SupportsIndex = 0,
+    ) -> None: ...
+    def rounded(self, size: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        The bytes of a block for a request.
+        """
+
+class CachingReplay:
+    """
+    A replay with the settings and addresses of a record.
+    """
+    @property
+    def allocated(self) -> int: ...
+    @property
+    def allocated_after(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def allocations(self) -> int: ...
+    @property
+    def before(self) -> int: ...
+    @property
+    def contradiction(self) -> str: ...
+    @property
+    def contradictions(self) -> int: ...
+    @property
+    def equal_addresses(self) -> int: ...
+    @property
+    def equal_segments(self) -> int: ...
+    @property
+    def parts_at(self) -> int: ...
+    @property
+    def parts_because(self) -> str: ...
+    @property
+    def recorded_after(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def recorded_reserved(self) -> int: ...
+    @property
+    def reserved(self) -> int: ...
+    @property
+    def reserved_after(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def segments(self) -> int: ...
+
+class CachingRun:
+    """
+    What a run of requests reserves.
+    """
+    @property
+    def allocated(self) -> int: ...
+    @property
+    def allocated_after(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def peak_at(self) -> int: ...
+    @property
+    def ran_out_at(self) -> int: ...
+    @property
+    def reserved(self) -> int: ...
+    @property
+    def reserved_after(self) -> numpy.typing.NDArray[numpy.int64]: ...
+    @property
+    def retries(self) -> int: ...
+
+class CachingRecord:
+    """
+    What torch recorded of one device.
+    """
+    def __init__(self, *, pools: typing.Any, events: typing.Any, segments: typing.Any, blocks: typing.Any) -> None:
+        """
+        Tables of int64: pools (stream, group), events (action, address, size, pool), segments (address, size,
+        pool, small, expandable), blocks (address, size, requested, pool).
+        """
+    def replay(self, settings: CachingSettings) -> CachingReplay:
+        """
+        The replay with the settings of the record, to the address.
+        """
+    def reserve(self, settings: CachingSettings) -> CachingRun:
+        """
+        A run of the same requests, with other settings.
+        """
+    def state_after(
+        self, settings: CachingSettings, event: typing.SupportsInt | typing.SupportsIndex, *, as_recorded: bool
+    ) -> dict:
+        """
+        Segments and blocks after an event, by column.
         """
 
 class Parameter:
@@ -1549,6 +1656,11 @@ def rerun_graph(
 ) -> Fitted:
     """
     The graph with ops that run again: pairs of the op that follows, and the op, by position. And with tensors that are moved out, and fetched: pairs of the op that follows, and the tensor, by position.
+    """
+
+def reserve(rows: typing.Any, size: typing.Any, settings: CachingSettings) -> CachingRun:
+    """
+    What a program reserves: rows >= 0 allocate their size, row -k - 1 frees what row k allocated.
     """
 
 def reserved_by_caching(problem: Problem) -> int:

@@ -45,6 +45,9 @@ class Form:
     opened : callable or None
         Takes a path, and returns an object to plan. Its `report(result)` is printed after the plan. None if the file
         has no report of its own.
+    what_if : callable or None
+        Takes a path, and ``capacity=``, ``device=`` and ``settings=``. Returns what an allocator would have reserved
+        with other settings, which prints itself and has `plot`. None if the file is no record of an allocator.
     program : callable or None
         Takes a `Source`, and returns the `Program` that runs plans of it; None if plans of it do not run.
     engines : tuple of str
@@ -57,6 +60,7 @@ class Form:
     suffixes: tuple[str, ...] = ()
     accepts: Callable[[Any], bool] | None = None
     opened: Callable[[str], Any] | None = None
+    what_if: Callable[..., Any] | None = None
     program: Callable[[Any], Any] | None = None
     engines: tuple[str, ...] = ()
 

@@ -53,6 +53,7 @@ OFFERED = {
     "explaining.explanation.Explanation": "what makes a peak",
     "explaining.held": "all that is held on a device, by what it is for",
     "explaining.recorded.held_by_tape": "the same, of recorded allocations",
+    "printing.tables": "reports of sentences and tables",
     "sizes": "bytes as text, and budgets",
     "text": "names and counts as text",
     "files": "files written whole or not at all",

@@ -1,20 +1,148 @@
-// Caching: what torch's caching allocator for CUDA reserves for the buffers of a problem.
+// Caching: what torch's caching allocator for CUDA reserves, without a GPU.
 //
-// It follows the rules of c10/cuda/CUDACachingAllocator in torch 2.13 with its standard settings:
+//   requests ──▶ [ free block that fits? ] ── yes ──▶ split what is left, if it is worth it
+//                     │ no
+//                     ▼
+//               new segment of the device ── none left? cached segments go back, once more ── none: memory ran out
 //
-//   - Sizes are rounded up to 512 bytes.
+// The allocator is deterministic. So a trace of its requests can be replayed to the address (`replay`), and run again with
+// other settings (`reserve`).
+//
+//   - Sizes are rounded up to 512 bytes, or to a part of a power of two.
 //   - Blocks of up to 1 MiB come from small segments, of 2 MiB. Larger blocks come from segments of 20 MiB or, from 10
-//     MiB on, of their own size rounded up to 2 MiB.
-//   - The smallest free block that fits is taken. It is split if what is left is worth it.
-//   - Free neighbours in a segment become one. Segments are kept.
+//     MiB on, of their own size rounded up to 2 MiB. Expandable segments grow by pages instead, of 2 and 20 MiB.
+//   - The smallest free block that fits is taken, of equal ones the lowest. It is split if what is left is worth it.
+//   - Free neighbours in a segment become one. Segments are kept until memory runs out.
+//
+// O(n log n) for n requests. Source: c10/cuda/CUDACachingAllocator.cpp of torch 2.3 to 2.14.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "memplan/problem.hpp"
+#include "memplan/units.hpp"
 
 namespace memplan {
 
-// Bytes of all segments at the end, when the buffers are born and die in their order; the largest int64 if they are
-// more. At one step deaths come before births. O(n log n).
+using Address = std::uint64_t;
+
+// What PYTORCH_ALLOC_CONF sets, in bytes.
+struct CachingSettings {
+  Bytes max_split_size = kMaxBytes;           // blocks of so many bytes are never split
+  Bytes max_non_split_rounding = 20 << 20;    // such a block serves requests that are less smaller than this
+  Bytes large_segment = 20 << 20;             // segments for requests of 1 to 10 MiB, and pages of large blocks
+  std::array<Bytes, 16> roundup_divisions{};  // for requests from 1 MiB << k on: parts of a power of two; 0: none
+  double garbage_collection_threshold = 0;    // of `limit`: beyond it, old cached segments go first; 0: never
+  bool expandable_segments = false;
+  Bytes limit = kMaxBytes;     // that the allocator may reserve: per_process_memory_fraction of the device
+  Bytes capacity = kMaxBytes;  // that the device has
+  Bytes preallocated = 0;      // a block of so many bytes that the program allocates and frees before all else
+
+  Bytes rounded(Bytes size) const;
+};
+
+// Blocks of one stream and group share segments. Group 0 is the usual one; others are private pools.
+struct CachingPool {
+  std::int64_t stream = 0;
+  Index group = 0;
+};
+
+enum class CachingAction : std::int8_t {
+  allocate,
+  request_free,   // another stream may still use the block
+  complete_free,  // the block is free
+  add_segment,
+  drop_segment,
+  map_pages,
+  unmap_pages,
+  run_out,  // `address` has the bytes that the device had left
+};
+
+struct CachingEvent {
+  CachingAction action = CachingAction::allocate;
+  Address address = 0;
+  Bytes size = 0;  // as asked for
+  Index pool = 0;
+};
+
+// What the allocator held when the snapshot was taken.
+struct CachingSegment {
+  Address address = 0;
+  Bytes size = 0;
+  Index pool = 0;
+  bool small = false;
+  bool expandable = false;
+};
+
+struct CachingBlock {  // one in use
+  Address address = 0;
+  Bytes size = 0;
+  Bytes requested = 0;
+  Index pool = 0;
+};
+
+// What torch recorded of one device: its latest events, and what it held after them.
+struct CachingRecord {
+  std::vector<CachingPool> pools;
+  std::vector<CachingEvent> events;
+  std::vector<CachingSegment> segments;
+  std::vector<CachingBlock> blocks;
+};
+
+// A replay with the settings of the record, where the driver gives the addresses that it gave.
+struct CachingReplay {
+  std::int64_t allocations = 0, equal_addresses = 0;
+  std::int64_t segments = 0, equal_segments = 0;  // added, dropped, mapped and unmapped; as in the record
+  Bytes reserved = 0, recorded_reserved = 0;      // the most
+  Bytes allocated = 0;                            // the most, in blocks as rounded and split
+  std::int64_t parts_at = -1;                     // the first event that differs; -1: none
+  std::string parts_because;
+  std::int64_t before = 0;                                             // blocks that lived before the trace
+  std::int64_t contradictions = 0;                                     // events and blocks that cannot be
+  std::string contradiction;                                           // the first
+  std::vector<Bytes> reserved_after, recorded_after, allocated_after;  // each event
+};
+
+// Throws ProblemError for columns that are no record. O(n log n).
+CachingReplay replay(const CachingRecord& record, const CachingSettings& settings);
+
+// What a run of the same requests with other settings reserves. It begins with the blocks that lived before the trace, in
+// the order of their addresses, and without cached segments. Where the program gave back cached segments, it does too.
+struct CachingRun {
+  Bytes reserved = 0, allocated = 0;                   // the most
+  std::int64_t peak_at = -1;                           // the event after which most was reserved; -1: before the first
+  std::int64_t ran_out_at = -1;                        // the first event for which memory did not suffice; -1: none
+  std::int64_t retries = 0;                            // how often cached segments had to go back to the device
+  std::vector<Bytes> reserved_after, allocated_after;  // each event
+};
+
+CachingRun reserve(const CachingRecord& record, const CachingSettings& settings);
+
+// Requests of a program, without addresses: a positive row allocates a new block, of the size in `size`; row -k - 1 frees
+// what row k allocated.
+CachingRun reserve(std::span<const std::int64_t> rows, std::span<const Bytes> size, const CachingSettings& settings);
+
+// Who holds what at one moment of a run or replay.
+struct CachingState {
+  std::vector<CachingSegment> segments;
+  // Of the blocks, by segment and address: free ones have no event. A block from before the trace has -1 - its number.
+  std::vector<Index> segment;
+  std::vector<Address> address;
+  std::vector<Bytes> size;
+  std::vector<std::int64_t> event;
+  std::vector<bool> used;
+};
+
+// After this event of a run with `settings`; of the replay, if `as_recorded`.
+CachingState state_after(const CachingRecord& record, const CachingSettings& settings, std::int64_t event,
+                         bool as_recorded);
+
+// Bytes of all segments at the end, when the buffers of a problem are born and die in their order; the largest int64 if
+// they are more. At one step deaths come before births.
 Bytes reserved_by_caching(const Problem& problem);
 
 }  // namespace memplan

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from .._core import __version__
 from ..errors import PlannerError
 from ..text import one_line, printable
-from . import check, compare, diff, doctor, estimate, explain, fit, plan, planners, verify
+from . import check, compare, diff, doctor, estimate, explain, fit, plan, planners, verify, what_if
 from .arguments import Parser, epilog
 from .terminal import ERROR, interrupted
 
-COMMANDS = (plan, fit, estimate, compare, explain, diff, check, verify, planners, doctor)
+COMMANDS = (plan, fit, estimate, compare, explain, diff, check, verify, what_if, planners, doctor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

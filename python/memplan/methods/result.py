@@ -126,7 +126,7 @@ class MethodsPlan:
         write_methods_json(self, path)
 
     def to_c_header(self, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
-        """Write one header for C11 and C++17: the arena, and where the tensors of each method lie.
+        """Write one header for C99 and C++11, or later: the arena, and where the tensors of each method lie.
 
         As `Plan.to_c_header`, with names such as ``NET_DECODE_CONV_1_OFFSET``.
         """

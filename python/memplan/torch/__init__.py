@@ -22,6 +22,7 @@ _DOORS: dict[str, str] = {
     "Offload": "training.fitting",
     "PlannedStep": "training.planned",
     "Snapshot": "snapshot",
+    "WhatIf": "snapshot.what_if",
     "UpdatesAsYouGo": "training.updating",
     "arena": "training.replaying",
     "backend": "compiling",
@@ -35,6 +36,7 @@ _DOORS: dict[str, str] = {
     "read_snapshot": "snapshot",
     "record": "training.step_recording",
     "update_as_you_go": "training.updating",
+    "what_if": "snapshot.what_if",
 }  # a public name -> the module below that has it
 
 

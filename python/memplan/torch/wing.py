@@ -36,6 +36,12 @@ def _read_snapshot(source: Any, reading: Reading) -> Any:
     return read.problem(**(reading.blocks or {}))
 
 
+def _what_if(path: str, **options: Any) -> Any:
+    from .snapshot.what_if import what_if
+
+    return what_if(path, **options)
+
+
 def _is_snapshot(source: Any) -> bool:
     return isinstance(source, Snapshot) or (isinstance(source, Mapping) and is_snapshot(source))
 
@@ -73,7 +79,12 @@ FILE = Form(
 )
 SNAPSHOT = Form("snapshot", _read_snapshot, frozenset({"blocks"}), accepts=_is_snapshot)
 SNAPSHOT_FILE = Form(
-    ".pickle", _read_snapshot, frozenset({"blocks"}), suffixes=(".pickle", ".pkl"), opened=read_snapshot
+    ".pickle",
+    _read_snapshot,
+    frozenset({"blocks"}),
+    suffixes=(".pickle", ".pkl"),
+    opened=read_snapshot,
+    what_if=_what_if,
 )
 
 WING = Wing(

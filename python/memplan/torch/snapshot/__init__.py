@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import SourceError
 from .recorded import Snapshot
-from .trace import walked
+from .trace import Walked, walked
 from .unpickling import unpickled
 
 _KEYS = ("segments", "device_traces")
@@ -45,14 +45,18 @@ def read_snapshot(source: str | os.PathLike[str] | Mapping[str, Any]) -> Snapsho
     SourceError
         The file is no such snapshot; the message says which entry is wrong or missing.
     """
+    _, where, devices = walked_of(source)
+    return Snapshot.of(where, [device for device in devices if device.pools])
+
+
+def walked_of(source: Any) -> tuple[Mapping[str, Any], str, list[Walked]]:
+    """A snapshot from its file or dict, its name, and the blocks of each device; errors as `read_snapshot`."""
     if isinstance(source, (Mapping, list)):
-        return _snapshot_of(source, "snapshot")
-    if not isinstance(source, (str, os.PathLike)):
+        data, where = source, "snapshot"
+    elif isinstance(source, (str, os.PathLike)):
+        data, where = unpickled(source, _EXPECTED), os.fspath(source)
+    else:
         raise TypeError(f"source must be a path or {_EXPECTED}, got {type(source).__name__}")
-    return _snapshot_of(unpickled(source, _EXPECTED), os.fspath(source))
-
-
-def _snapshot_of(data: Any, where: str) -> Snapshot:
     if isinstance(data, list) and data and all(isinstance(entry, Mapping) and "blocks" in entry for entry in data):
         raise SourceError(f"{where}: expected {_EXPECTED}, got segments alone, as memory_snapshot() gives them")
     if not isinstance(data, Mapping):
@@ -63,16 +67,19 @@ def _snapshot_of(data: Any, where: str) -> Snapshot:
             raise SourceError(f"{where}: expected {_EXPECTED}, got {got}")
     traces = data["device_traces"]
     devices = range(max(len(traces), 1 + max(map(_device, data["segments"]), default=-1)))
-    found = [
-        walked(
-            traces[device] if device < len(traces) else [],
-            [segment for segment in data["segments"] if _device(segment) == device],
-            device,
-            where,
-        )
-        for device in devices
-    ]
-    return Snapshot.of(where, [device for device in found if device.pools])
+    return (
+        data,
+        where,
+        [
+            walked(
+                traces[device] if device < len(traces) else [],
+                [segment for segment in data["segments"] if _device(segment) == device],
+                device,
+                where,
+            )
+            for device in devices
+        ],
+    )
 
 
 def _device(segment: Any) -> int:

@@ -31,9 +31,10 @@ class Namer:
 
     def name(self, frames: Any, otherwise: str) -> str:
         """A name that no other block has; `otherwise` where the stack says nothing."""
-        return self._unique(self._place(frames) or otherwise)
+        return self._unique(self.place(frames) or otherwise)
 
-    def _place(self, frames: Any) -> str:
+    def place(self, frames: Any) -> str:
+        """Where a stack is, which other blocks may share; "" where it says nothing."""
         best, name = _NONE, ""
         for frame in frames if isinstance(frames, (list, tuple)) else ():
             rank, text, _ = self._seen.get(id(frame)) or self._look(frame)

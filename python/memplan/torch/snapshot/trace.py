@@ -18,6 +18,16 @@ import numpy.typing as npt
 from ...errors import SourceError
 
 _MOST = 2**62  # bytes
+_ACTIONS = {  # by their numbers in the core
+    "alloc": 0,
+    "free_requested": 1,
+    "free_completed": 2,
+    "segment_alloc": 3,
+    "segment_free": 4,
+    "segment_map": 5,
+    "segment_unmap": 6,
+    "oom": 7,
+}
 MAIN = (0, 0)  # the id of the pool that is not private
 
 Pool: TypeAlias = tuple[int, tuple[int, int]]  # stream, id
@@ -43,6 +53,9 @@ class Walked:
     held: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     traced: bool = False  # it has events of blocks
+    events: list[tuple[int, int, int, int]] = field(default_factory=list)  # action, address, bytes, number of the pool
+    event_frames: list[Any] = field(default_factory=list)
+    segments: list[_Segment] = field(default_factory=list)
 
     def number(self, pool: Pool) -> int:
         return self.pools.setdefault(pool, len(self.pools))
@@ -64,7 +77,10 @@ class _Segment:
     address: int
     size: int
     pool: Pool
-    blocks: list[tuple[int, int, Any]]  # those in use: address, bytes, stack
+    blocks: list[tuple[int, int, Any]]  # those in use: address, bytes as asked for, stack
+    sizes: list[int]  # bytes that these have
+    small: bool
+    expandable: bool
 
     @staticmethod
     def of(entry: Any, position: int, where: str) -> _Segment:
@@ -72,7 +88,7 @@ class _Segment:
         if not isinstance(entry, Mapping):
             raise SourceError(f"{at}: expected a dict, got {type(entry).__name__}")
         start = _address(entry, "address", at, otherwise=0)
-        blocks, address = [], start
+        blocks, sizes, address = [], list[int](), start
         for i, block in enumerate(_blocks(entry, at)):
             inside = f"{at}.blocks[{i}]"
             if not isinstance(block, Mapping) or not isinstance(block.get("state"), str):
@@ -82,9 +98,12 @@ class _Segment:
             if block["state"].startswith("active"):
                 asked = _number(block, "requested_size", inside, otherwise=size)
                 blocks.append((address, asked, block.get("frames")))
+                sizes.append(size)
             address += size
         size = _number(entry, "total_size", at)
-        return _Segment(start, size, _pool(entry, "segment_pool_id", at) or (_stream(entry, at), MAIN), blocks)
+        pool = _pool(entry, "segment_pool_id", at) or (_stream(entry, at), MAIN)
+        small = entry.get("segment_type", "small" if size <= 2**21 else "large") == "small"
+        return _Segment(start, size, pool, blocks, sizes, small, bool(entry.get("is_expandable", False)))
 
 
 class _Walk:
@@ -113,9 +132,11 @@ class _Walk:
         }
         for i, event in enumerate(trace):
             try:
-                action = act.get(event["action"])
+                name = event["action"]
+                action = act.get(name)
                 if action is not None:
                     action(event)
+                    self._keep(name, event)
             except SourceError as error:
                 raise SourceError(f"{where}[{i}]: {error}") from None
             except (KeyError, TypeError, IndexError):
@@ -165,6 +186,13 @@ class _Walk:
     def _oom(self, event: Any) -> None:
         self._out_of_memory += 1
 
+    def _keep(self, name: str, event: Any) -> None:
+        found = self.found
+        address = _address(event, "device_free" if name == "oom" and "device_free" in event else "addr", otherwise=0)
+        pool = (_stream(event, ""), MAIN) if name == "oom" else self._pool_of(event, address)
+        found.events.append((_ACTIONS[name], address, _number(event, "size"), found.number(pool)))
+        found.event_frames.append(event.get("frames"))
+
     # Blocks
 
     def _add(self, pool: Pool, address: int, size: int, first: int, frames: Any) -> int:
@@ -196,6 +224,7 @@ class _Walk:
 
     def _finish(self) -> None:
         found = self.found
+        found.segments = self._segments
         found.traced = bool(found.size)
         at_end = list(self._live.values())
         for block in at_end:

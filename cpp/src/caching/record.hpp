@@ -1,0 +1,45 @@
+// Record: what was there before a trace began, found by undoing it from its end.
+//
+//   before ?  ◀── undo ── [ events ] ◀── segments and blocks in the end
+//
+// A block's bytes are known if it is there in the end. One that dies in the trace has at least what was asked for. It has
+// more if what was left was not worth a split: up to 1 MiB. Where the trace puts another block behind it, that begins
+// where the first one ends.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "caching/allocator.hpp"
+#include "memplan/caching.hpp"
+
+namespace memplan {
+
+struct UndoneRecord {
+  struct Block {
+    Address address = 0;
+    Bytes requested = 0, size = 0;  // size 0: not known
+    Index pool = 0;
+  };
+  std::vector<Block> blocks;             // those from before the trace, in the order of their addresses; then by event
+  std::size_t before = 0;                // how many of them are from before
+  std::vector<Index> block_of;           // each event, kNone for those that have none
+  std::vector<CachingSegment> segments;  // before the trace, by address; none shares bytes with another
+  std::vector<CachingSegment> pages;     // by pool and size: where the pages of expandable segments begin, with size 0
+  std::int64_t contradictions = 0;
+  std::string contradiction;
+};
+
+// Throws ProblemError for columns that are no record.
+UndoneRecord undone(const CachingRecord& record, const CachingSettings& settings);
+
+// An allocator that holds what was there before the trace, and its block of each of `blocks` (kNone: not yet).
+struct BegunReplay {
+  CachingAllocator allocator;
+  std::vector<Index> held;
+};
+
+BegunReplay begin_as_recorded(const CachingRecord& record, const UndoneRecord& start, const CachingSettings& settings);
+
+}  // namespace memplan
