@@ -8,9 +8,9 @@
 // The answer is a plan, a proof that no plan exists, or unknown. The search begins with all buffers. If the heaviest
 // clique (clique.hpp) alone exceeds the capacity, the search begins with the buffers of this clique.
 //
-// Complexity: 2n + log2 n questions for n buffers at the beginning. One more question for each buffer that could not be
-// decided. Then one question for each buffer, pin and reserved range that may be enough to leave out. Source: the
-// deletion filter of Chinneck and Dravnieks 1991; it deletes groups as in Zeller and Hildebrandt 2002.
+// Complexity: at most 2n + log2 n questions for n buffers at the beginning. One more question for each buffer that
+// could not be decided. Then one question for each buffer, pin and reserved range that may be enough to leave out.
+// Source: the deletion filter of Chinneck and Dravnieks 1991; it deletes groups as in Zeller and Hildebrandt 2002.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@
 //
 //     a ──▶ op ──▶ y (in place over a, or apart)        at op: max(a, y);  with another choice a + y
 //
-// Bytes that are reserved at a step are added. If no tensors may share bytes by choice, the bound is the load.
+// If bytes are reserved at a step, the bound is the size of an arena with enough free bytes beside them. If no tensors
+// may share bytes by choice, the bound is the load.
 #pragma once
 
 #include <span>
