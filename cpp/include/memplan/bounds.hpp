@@ -1,4 +1,4 @@
-// Bounds: what no plan can go below.
+// Bounds: numbers of bytes below which no plan can peak.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace memplan {
 
-// The load over time as a staircase: bytes[k] are alive in [step[k], step[k + 1]). Steps ascend, the last
-// entry has 0 bytes; both columns are empty when there are no buffers. O(n log n).
+// The load over time as a staircase: bytes[k] are alive in [step[k], step[k + 1]). Steps ascend, and the last entry has
+// 0 bytes. Without buffers, both columns are empty. O(n log n).
 struct LoadCurve {
   std::vector<Step> step;
   std::vector<Bytes> bytes;
@@ -20,22 +20,23 @@ LoadCurve load_curve(const Problem& problem);
 // The load: the largest sum of bytes alive at one step. Every plan peaks at or above it. O(n log n).
 Bytes load(const Problem& problem);
 
-// The load with what alignments cost: at each step, what lies on something else begins at a multiple of its alignment.
-// Every plan peaks at or above it. At least the load, and the load itself for a problem with branches.
-// O(n log n), and the different ends of parts within an alignment for each step that may need more than those before.
+// The load, with padding for alignments. At each step, every buffer but the lowest begins at a multiple of its
+// alignment. Every plan peaks at or above this bound. It is at least the load. For a problem with branches, it is the
+// load. O(n log n), and for each step that may need more than all earlier steps, the number of different ends of parts
+// within an alignment.
 Bytes aligned_load(const Problem& problem);
 
-// Where the highest pinned buffer ends: every plan peaks at or above it. O(n).
+// The end of the highest pinned buffer. Every plan peaks at or above this end. O(n).
 Bytes end_of_pins(const Problem& problem);
-// Where the highest pin or reserved range ends. Reserved ranges may reach above a plan.
+// The end of the highest pinned buffer or reserved range. Reserved ranges may reach above a plan.
 Bytes end_of_fixed(const Problem& problem);
 
-// The first step of the largest load, and who makes it: buffers with bytes in use there, most first, then by index.
-// O(n log n).
+// The first step with the largest load, and the buffers with bytes in use at this step: most bytes first, then by
+// index. O(n log n).
 struct TightestStep {
   struct User {
     Index buffer;
-    Bytes bytes;  // in use there: of a shaped buffer, perhaps not all
+    Bytes bytes;  // in use at the step; a shaped buffer may use only a part
   };
 
   Step step = 0;

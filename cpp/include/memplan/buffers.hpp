@@ -2,8 +2,8 @@
 //
 // A buffer is a placed storage or the workspace of an op. Storages come first, in the order of their roots in the
 // graph, then workspaces, by op. If the bytes of a storage do not all live equally long, its buffer has a shape. If ops
-// are on several streams, two buffers also conflict unless all uses of one happen before the first write of the other.
-// Where an op may write over an input that it is still reading (its loops are ordered), it takes several steps.
+// are on several streams, two buffers also conflict, unless all uses of one happen before the first write of the other.
+// An op with ordered loops may write over an input that it is still reading. Such an op takes several steps.
 #pragma once
 
 #include <string>
@@ -24,15 +24,16 @@ struct Buffers {
   std::vector<Index> buffer_of_workspace;  // per op; kNone if it has no workspace, or one that is not placed
   std::vector<Shared> shared;              // tensors that share bytes by choice, by op
   std::vector<Index> donated;              // graph inputs whose bytes may be taken
-  Bytes unshared = 0;                      // what would be placed if nothing shared bytes by choice, summed up
-  std::vector<Step> begin_of_op = {};      // per op, its first step, and one more for the end; empty: op k is step k
+  Bytes unshared = 0;                      // the sum of placed bytes, without sharing by choice
+  std::vector<Step> begin_of_op = {};      // first step of each op, then the end; empty: op k runs at step k
 };
 
-// What the buffer of an op's workspace is called: "conv1.workspace", made longer if a tensor has that name already.
+// The name of the buffer of an op's workspace: "conv1.workspace", made longer if a tensor already has this name.
 std::string workspace_name(const Graph& graph, const Op& op);
 
-// Storages, lifetimes and the problem of a graph; every buffer gets the options' alignment. The safe pairs of `wanted`
-// share bytes, and no others. Throws as its stages do.
+// Makes storages, lifetimes and the problem of a graph. Every buffer gets the alignment of `options`. If `wanted` has a
+// value, its safe pairs share bytes by choice, and no others. Throws the errors of storages_of(), lifetimes_of() and
+// Problem.
 Buffers buffers_of(const Graph& graph, const StorageOptions& options = {}, const Wanted& wanted = {});
 
 }  // namespace memplan

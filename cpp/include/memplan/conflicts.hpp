@@ -1,7 +1,7 @@
 // Conflicts: pairs of buffers that must be apart, whatever their lifetimes.
 //
-// Buffers whose lifetimes intersect are apart anyway. If ops run side by side, that is not enough: a buffer may take
-// the bytes of another only if all uses of the other happen before the buffer is written.
+// Buffers whose lifetimes intersect are always apart. If ops run side by side, this is not enough. Then a buffer may
+// take the bytes of another buffer only if all uses of the other happen before the first write of this buffer.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,17 @@
 
 namespace memplan {
 
-// A symmetric relation, row by row. A short row lists its buffers, ascending; a long one is a row of bits, which then
-// takes no more memory than the list. Among few buffers all rows are bits, for speed. O(pairs) memory, O(log n) to ask,
-// O(1) if the row is bits.
+// A symmetric relation, row by row. A short row is an ascending list of buffers. A long row is a row of bits, if bits
+// take no more memory than a list. If there are few buffers, all rows are bits, for speed. O(pairs) memory. To ask
+// takes O(log n), or O(1) for a row of bits.
 class Conflicts {
  public:
   explicit Conflicts(Index count) : rows_(at(count)), words_((at(count) + 31) / 32) {}
 
   Index count() const { return static_cast<Index>(rows_.size()); }
 
-  // a and b are different and within [0, count). O(1), if rows grow in ascending order. Throws ProblemError if all rows
-  // would take more than 4 GiB.
+  // a and b must be different and within [0, count). O(1) if rows grow in ascending order. Throws ProblemError if all
+  // rows together would take more than 4 GiB.
   void add(Index a, Index b) {
     insert(a, b);
     insert(b, a);
@@ -54,7 +54,7 @@ class Conflicts {
   bool operator==(const Conflicts&) const = default;
 
  private:
-  using Row = std::vector<std::uint32_t>;  // bits if it has so many words, else the list, which is shorter
+  using Row = std::vector<std::uint32_t>;  // a row of words_ words is bits; a shorter row is a list
 
   bool is_bits(const Row& row) const { return row.size() == words_; }
   static bool has_bit(const Row& row, Index b) { return (row[at(b) / 32] >> (at(b) % 32)) & 1; }

@@ -1,4 +1,4 @@
-// Errors: what the core throws. Each message names the thing, what was expected and what came.
+// Errors: the exceptions of the core. Each message names the thing, what was expected, and what was found.
 #pragma once
 
 #include <stdexcept>
@@ -7,8 +7,8 @@
 
 namespace memplan {
 
-// Whether a character acts on a terminal instead of being seen: control characters, line ends, what turns the direction
-// of text around, and what has no width.
+// Whether a character is not visible: control characters, line ends, characters that change the direction of text, and
+// characters without width.
 constexpr bool unseen(unsigned c) {
   constexpr unsigned ranges[][2] = {{0x0, 0x1F},      {0x7F, 0x9F},     {0xAD, 0xAD},
                                     {0x61C, 0x61C},   {0x200B, 0x200F}, {0x2028, 0x202E},
@@ -18,7 +18,7 @@ constexpr bool unseen(unsigned c) {
   return false;
 }
 
-// The name, of UTF-8, between quotes, as messages show it: what cannot be seen is escaped.
+// A name in UTF-8, in quotes, as messages show it. Invisible characters are escaped.
 inline std::string quoted(std::string_view name) {
   constexpr std::string_view hex = "0123456789abcdef";
   std::string text = "'";
@@ -39,12 +39,12 @@ inline std::string quoted(std::string_view name) {
   return text + "'";
 }
 
-// A graph that cannot be: unknown names, two writers, a use before its producer, a view outside its root.
+// An invalid graph: unknown names, two writers of a tensor, a read before the write, a view outside its root.
 struct GraphError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Buffers that cannot be: negative sizes, empty lifetimes, sums beyond int64, columns of unequal length.
+// Invalid buffers: negative sizes, empty lifetimes, sums beyond int64, columns of unequal length.
 struct ProblemError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
@@ -59,7 +59,7 @@ struct InvalidPlanError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// A planner that does not do what a planner has to; the message names it.
+// A planner breaks the rules for planners. The message names the planner.
 struct PlannerError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -69,12 +69,12 @@ struct EndedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// It had to end because its time limit had passed.
+// The planner had to end because its time limit had passed.
 struct TimeLimitError : EndedError {
   using EndedError::EndedError;
 };
 
-// It had to end because someone asked it to.
+// The planner had to end because `stop` or Ctrl-C asked for it.
 struct InterruptedError : EndedError {
   using EndedError::EndedError;
 };

@@ -1,4 +1,4 @@
-// Features: what a problem, or its options, may ask for beyond sizes and lifetimes.
+// Features: properties of a problem or its options that a planner may not support.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace memplan {
 
-// What may be asked of a planner beyond sizes and lifetimes, by a problem or, kStart, by options; bits of
-// PlannerInfo::supports.
+// Each feature is a bit of PlannerInfo::supports. A problem may use all features but kStart. kStart stands for the options
+// with an earlier plan.
 enum Feature : unsigned {
   kAlignment = 1u << 0,
   kShapes = 1u << 1,
@@ -24,7 +24,7 @@ inline constexpr Feature kFeatures[] = {kAlignment, kShapes, kConflicts, kPins, 
 // The names of the features in `features`, in a fixed order.
 std::vector<std::string_view> feature_names(unsigned features);
 
-// What a problem has that a planner may not support.
+// The features of a problem.
 unsigned features_of(const Problem& problem);
 
 }  // namespace memplan

@@ -1,4 +1,4 @@
-// Fit: lower the load of a graph to a capacity. To do so, tensors leave the arena between two uses (rematerialization,
+// Fit: lower the load of a graph to a capacity. For this, tensors leave the arena between two uses (rematerialisation
 // or offloading).
 //
 //     op      0   1   2   3   4   5
@@ -11,7 +11,7 @@
 //
 // Values stay the same. An op runs again only if it gives the same result: it draws no random numbers, and its inputs
 // have not been changed since its first run. If ops change a tensor in place, all ops that wrote to it run again, in
-// their order. Outputs that the caller gets never leave.
+// their order. Graph outputs never leave.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Graph: tensors, the ops that read and write them in execution order, and which tensors the caller gets.
+// Graph: tensors, the ops that read and write these tensors, in execution order, and the outputs that the caller gets.
 //
-// A GraphSpec is what a caller writes down, by name. A Graph is the same thing, validated and resolved to indices. It
-// is immutable, so no later stage has to check it again. Op k runs at step k. If ops are on several streams, the ops of
-// one stream run in that order, and only data and `after` order ops across streams.
+// A caller writes a GraphSpec, with names. A Graph has the same contents, validated and with indices. A Graph cannot
+// change, so no later stage has to check it again. Op k runs at step k. If ops are on several streams, the ops of one
+// stream run in their listed order. Ops of different streams wait for each other only by data and `after`.
 //
 //   x ──▶ conv1 ──▶ t1 ──▶ relu1 ──▶ y        tensors: x (input), w (weight), t1 (intermediate), y (output)
 //         ▲                                   ops: conv1 (inputs x, w; outputs t1), relu1 (inputs t1; outputs y)
@@ -27,21 +27,21 @@ inline constexpr int kTensorKinds = 5;
 
 std::string_view to_string(TensorKind kind);
 
-// The kind of that name; throws GraphError that lists the kinds.
+// The kind with this name. For other names, throws GraphError, which lists the kinds.
 TensorKind tensor_kind(std::string_view name);
 
 struct Tensor {
   std::string name;
   Bytes bytes = 0;
   TensorKind kind = TensorKind::intermediate;
-  std::optional<std::vector<std::int64_t>> shape = std::nullopt;  // for people to read; bytes decide
+  std::optional<std::vector<std::int64_t>> shape = std::nullopt;  // for people and loops; `bytes` may be more
   std::string dtype = {};
 
   bool operator==(const Tensor&) const = default;
 };
 
-// An output of an op and one of its inputs. One of the two lives inside the bytes of the other, `offset` bytes from
-// where the other begins.
+// An output and an input of an op. One of the two lies inside the bytes of the other, `offset` bytes after the other
+// begins.
 template <class Ref>
 struct BasicView {
   Ref output;
@@ -57,21 +57,21 @@ struct BasicOp {
   std::string type;
   std::vector<Ref> inputs;
   std::vector<Ref> outputs;
-  Bytes workspace = 0;                          // scratch bytes that live in this op alone
+  Bytes workspace = 0;                          // scratch bytes that live only while the op runs
   std::vector<BasicView<Ref>> aliases = {};     // output IS these bytes of input, unchanged
-  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, read by that name, if safe
+  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, by this name, if safe
   std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
   int stream = 0;
-  std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged; else it is a copy
-  std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, which show it; else a copy
+  std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged, or a copy
+  std::vector<BasicView<Ref>> concats = {};  // input MAY LIVE in these bytes of output, or is copied there
   std::vector<Ref> after = {};               // ops that must have run before, besides the ops that it reads from
-  std::optional<double> cost = {};           // of running it, in any unit; finite, >= 0
+  std::optional<double> cost = {};           // of running the op, in any unit; finite, >= 0
   bool recompute = true;    // it may run again: it draws no random numbers, and changes nothing but what it overwrites
   std::string branch = {};  // in which it runs (branches.hpp), such as "if1/then"; empty: in every run
   std::optional<double> flops = {};  // floating-point operations; finite, >= 0
-  std::vector<Loop> loops = {};      // along each of which it may run in pieces
-  std::vector<Index> ordered = {};   // of `loops`: its kernel runs these, the outermost first, in ascending order
-  bool reads_first = false;          // an iteration of `ordered` reads all that it reads before it writes
+  std::vector<Loop> loops = {};      // the op may run in pieces along any one of these
+  std::vector<Index> ordered = {};   // of `loops`: run in ascending order, the outermost loop first
+  bool reads_first = false;          // an iteration of `ordered` ends its reads before it writes
 
   bool operator==(const BasicOp&) const = default;
 };
@@ -97,13 +97,13 @@ struct GraphParts {
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
-  // written twice or never, a malformed branch or loop, an op that no run has together with all that it reads, a use before its
-  // producer, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate listed
-  // in `outputs` becomes an output.
+  // written twice or never, a malformed branch or loop, an op whose inputs no run makes together with the op, a read
+  // before the write, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate
+  // listed in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
-  // Throws for the same, but that there must be such indices.
+  // Throws for the same faults. Indices must exist.
   explicit Graph(GraphParts parts);
-  // Of parts that are known to be legal, which are not checked. They need no names, and are not found by name.
+  // Makes a graph of legal parts, without a check. Tensors and ops need no names, and find() finds none.
   static Graph trusted(GraphParts parts);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
@@ -111,7 +111,7 @@ class Graph {
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Op>& ops() const { return ops_; }
   const std::vector<Index>& outputs() const { return outputs_; }
-  // What is asked of where tensors and workspaces lie, by name. Names are checked when buffers are made.
+  // Demands on the places of tensors and workspaces. Names are checked when buffers are made.
   const Layout& layout() const { return layout_; }
 
   Index tensor_count() const { return static_cast<Index>(tensors_.size()); }
@@ -141,13 +141,13 @@ class Graph {
   std::unordered_map<std::string_view, Index> index_of_;  // keys point into tensors_, so no copies
 };
 
-// The rows of a tensor along axes of its shape; the largest int64 if they are more.
+// The number of rows of a tensor along axes of its shape, or the largest int64 if it is more.
 std::int64_t rows_of(const Tensor& tensor, const Axes& axes);
 
 // An op of a graph as a caller would write it down.
 OpSpec spec_of(const Graph& graph, const Op& op);
 
-// The bytes of all tensors and workspaces together; no value if the sum exceeds int64. No load is larger.
+// The sum of the bytes of all tensors and workspaces. No load is larger. No value if the sum exceeds int64.
 std::optional<Bytes> total_bytes(const Graph& graph);
 
 }  // namespace memplan

@@ -1,9 +1,11 @@
-// HappensBefore: which ops of a graph have ended before which others begin, in every legal execution.
+// HappensBefore: pairs of ops of which the first has ended before the second begins, in every legal execution of a
+// graph.
 //
 //     stream 0   a ──▶ b ───────▶ e        a before b, c, d, e; b before e; c before d, e
 //     stream 1    └──▶ c ──▶ d ──▶┘        b and c, b and d may run side by side
 //
-// Ops are ordered by the data that they read and by `after`, and the ops of one stream also by their place in the list.
+// An op comes after the ops whose outputs it reads, and after the ops of its `after`. Ops of one stream also run in
+// listed order.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +19,8 @@ namespace memplan {
 // Whether all ops are on the same stream.
 bool on_one_stream(const Graph& graph);
 
-// Per op, the ops that it names itself: the ops that it reads from, its `after`, and if it overwrites bytes, the ops
-// that used these before. Streams do not count.
+// Per op, the ops for which it waits directly: the ops whose outputs it reads, its `after`, and if it overwrites bytes,
+// the ops that used these bytes before. Streams do not count.
 std::vector<std::vector<Index>> waits_of(const Graph& graph);
 
 // Sets of ops as rows of a matrix of bits.
@@ -30,7 +32,7 @@ class OpSets {
   bool contains(Index row, Index op) const {
     return (bits_[at(row) * words_ + at(op) / 64] >> (static_cast<unsigned>(op) % 64)) & 1;
   }
-  // Puts op, and all that is in its own row, into the row of a later op.
+  // Adds `op`, and all ops in the row of `op`, to `row`, which is the row of a later op.
   void add_with_row(Index row, Index op);
 
  private:
@@ -40,10 +42,11 @@ class OpSets {
 
 class HappensBefore {
  public:
-  // O(1) when all ops are on one stream. Else per op the last op of each stream that comes before it, O(edges x
-  // streams) time and 4 bytes per op and stream; or, if streams are so many that this takes less, a matrix of bits for
-  // the ancestors of every op, O(edges x ops / 64) time and ops^2 / 8 bytes. Throws UnsupportedError when that would be
-  // more than 2 GiB, and GraphError, naming both ops, if an op overwrites bytes that another stream may still use.
+  // O(1) if all ops are on one stream. Otherwise there are two ways, and the smaller one is used. The first stores, per
+  // op and stream, the last op of the stream that comes before: O(edges x streams) time and 4 bytes per op and stream.
+  // The second is a matrix of bits with the ancestors of every op: O(edges x ops / 64) time and ops^2 / 8 bytes. Throws
+  // UnsupportedError if more than 2 GiB are needed. Throws GraphError, naming both ops, if an op overwrites bytes that
+  // another stream may still use.
   explicit HappensBefore(const Graph& graph);
 
   // Whether the ops run one after another, as listed.
@@ -60,14 +63,14 @@ class HappensBefore {
   Index stream_of(Index op) const { return stream_of_[at(op)]; }
 
  private:
-  // Once `before` of all ops until k is known.
+  // Call it for ops in ascending order.
   void add(Index k, const std::vector<Index>& waits);
 
   bool total_;
   std::vector<std::vector<Index>> streams_;
   std::vector<Index> stream_of_;
-  std::vector<Index> latest_;        // per op and stream: the last op there that comes before, or is it
-  std::optional<OpSets> ancestors_;  // instead, if streams are many
+  std::vector<Index> latest_;  // per op and stream: the last op of the stream that is before the op, or the op itself
+  std::optional<OpSets> ancestors_;  // used instead of latest_ if there are many streams
 };
 
 }  // namespace memplan

@@ -1,4 +1,5 @@
-// Infeasible: that no plan fits a capacity, or that none was found, and which buffers need the most at once.
+// Infeasible: the error that no plan fits a capacity, or that none was found. It has the buffers that need the most
+// bytes at once.
 #pragma once
 
 #include <memory>
@@ -15,25 +16,27 @@
 
 namespace memplan {
 
-// The message says what is needed and lists the largest buffers alive at the tightest step, where the load is; or the
-// largest of the heaviest clique, if that needs more.
+// The message says how many bytes are needed. It lists the largest buffers at the *tightest* step, the step with the
+// largest load. If the heaviest clique needs more bytes than this step, the message lists the clique's largest buffers
+// instead.
 struct InfeasibleError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 
-  bool proven() const { return lower_bound > capacity; }  // no plan fits; else no plan was found
+  bool proven() const { return lower_bound > capacity; }  // no plan fits; if false, no plan was found
 
   Bytes capacity = 0;
-  Bytes lower_bound = 0;           // proven: so much is needed; by a graph in its order, whatever is shared
-  std::optional<Plan> plan;        // the best that was found, verified; none if the bound alone exceeds the capacity
-  std::optional<Buffers> buffers;  // of a graph that was planned
+  Bytes lower_bound = 0;     // proven: every plan needs so many bytes; for a graph, in its order, with any sharing
+  std::optional<Plan> plan;  // the best that was found, verified; no value if the bound exceeds the capacity
+  std::optional<Buffers> buffers;  // of the graph, if a graph was planned
   std::shared_ptr<const Graph>
       graph;                       // of the plan and the buffers, if another order than the given one was planned too
   Step step = 0;                   // the tightest
-  std::vector<std::string> alive;  // the buffers in use there, or the members of the clique, most bytes first
-  std::optional<Clique> clique;    // if it needs more than the tightest step
+  std::vector<std::string> alive;  // the buffers in use at `step`, or the members of the clique, most bytes first
+  std::optional<Clique> clique;    // if the clique needs more than the tightest step
 };
 
-// The error for a problem; `plan` is the best that was found, if any. As long as a search for the heaviest clique.
+// Makes the error for a problem. `plan` is the best plan that was found, if any. Takes as long as a search for the
+// heaviest clique.
 InfeasibleError infeasible(const Problem& problem, Bytes capacity, Bytes lower_bound, std::optional<Plan> plan = {},
                            std::optional<Buffers> buffers = {});
 

@@ -1,13 +1,13 @@
-// Layout: what a caller asks of where things lie, beyond sizes and lives.
+// Layout: a caller's demands on the places of tensors or buffers.
 //
 //     pin        x at offset 4096                 reserved   bytes [0, 64) are for others
 //     together   b begins 64 bytes after a        apart      a and b never share bytes, even one after the other
 //     exclude    x has no place in the arena
 //
-// In a plan in several pools, each pin and each reserved range names the pool that it is in.
+// In a plan in several pools, each pin and each reserved range names its pool.
 //
-// A graph has one, by names of tensors and workspaces ("conv.workspace"). A Problem has the same by index: pins,
-// reserved bytes and groups as columns of their own, what is apart among its conflicts.
+// A graph has one Layout, with names of tensors and workspaces ("conv.workspace"). A Problem has the same demands by
+// index: pins, reserved bytes and groups have their own columns, and `apart` becomes conflicts.
 #pragma once
 
 #include <limits>
@@ -41,7 +41,7 @@ struct BasicTogether {
 
 using Together = BasicTogether<Index>;
 
-// In a plan in several pools: the pool in which something lies, and its offset there.
+// In a plan in several pools: the pool in which a tensor or buffer must lie, and the offset in this pool.
 struct PoolPin {
   std::string name;
   std::string pool;

@@ -1,4 +1,4 @@
-// Limits: when what runs has to end.
+// Limits: when a search or planner has to end.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@
 namespace memplan {
 
 struct Limits {
-  std::optional<double> time_limit = {};                            // seconds, > 0; a search stops there with its best
-  std::optional<std::chrono::steady_clock::time_point> start = {};  // where the limit counts from; no value: the call
-  std::function<bool()> stop = {};  // asked every few milliseconds, on the thread that called; true: end
+  std::optional<double> time_limit = {};  // seconds, > 0; then a search ends with its best result
+  std::optional<std::chrono::steady_clock::time_point> start = {};  // when the limit begins; no value: at the call
+  std::function<bool()> stop = {};  // called every few milliseconds, on the calling thread; true: end
 };
 
 }  // namespace memplan

@@ -1,10 +1,10 @@
-// Liveness: the half-open lifetime [first, last) of every storage, in steps, and of the bytes inside it.
+// Liveness: the half-open lifetimes [first, last), in steps, of every storage and of the bytes inside.
 //
 //     op    0   1   2   3   4          written by op 1, last read by op 3: [1, 4)
 //               ├───────────┤          an input lives from 0; a weight and an output live to the end
 //
-// A storage lives from the first write to the last read of any of its members. If nothing reads it, it lives at its op
-// alone. Bytes that not all members share may live shorter, with gaps between the lives of members:
+// A storage lives from the first write to the last read of any of its members. If no op reads a storage, it lives only
+// at the op that writes it. Bytes that not all members share may live shorter, with gaps between the lives of members:
 //
 //     bytes ▲                            root t of 20 bytes, written by op 0 and read by op 1, which
 //        20 ┤ ┌───┐                      overwrites bytes [6, 16) with z, read by op 3:
@@ -33,7 +33,7 @@ struct Strip {
 struct Lifetime {
   Step first = 0;
   Step last = 0;
-  std::vector<Strip> strips = {};  // by bytes, then steps; apart; empty if all bytes live from first to last
+  std::vector<Strip> strips = {};  // by bytes, then steps; no two overlap; empty if all bytes live from first to last
 
   bool operator==(const Lifetime&) const = default;
 };
@@ -46,17 +46,19 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-// Per tensor, from its write to its last read, by the order of the list. O(reads + writes).
+// Per tensor, the steps from its write to its last read, in the listed order of ops. O(reads + writes).
 std::vector<Span> lives_of(const Graph& graph);
 
-// The bytes and steps that some of the members cover, as strips that are apart. One sweep over the bytes: O(members log
-// members), and for each run of bytes between the ends of members, the members that cover it.
+// The bytes and steps that at least one member covers, as strips without overlaps. It sweeps once over the bytes:
+// O(members log members), and for each range between ends of members, the members that cover this range.
 std::vector<Strip> united(const std::vector<Strip>& members);
 
-// When the ops run. An op takes one step; one that may write over inputs that it is still reading, because its loops
-// are ordered, has several stages. In each stage, some bytes of these inputs are dead, and some of the output are alive.
+// The steps of the ops. Most ops take one step. An op with ordered loops may write over inputs that it is still
+// reading. Such an op has several stages, one step each. In each stage, some bytes of these inputs are dead, and some
+// bytes of the output are alive.
 struct OpSteps {
-  // In stage s of an op, only the bytes from bytes[s] on of an input are needed, or those of an output below bytes[s].
+  // In stage s of an op, only these bytes are needed: of an input, the bytes from bytes[s] on; of an output, the bytes
+  // below bytes[s].
   struct Rows {
     Index tensor;
     std::vector<Bytes> bytes;  // per stage, ascending
@@ -69,12 +71,12 @@ struct OpSteps {
   bool is_plain() const { return fading.empty(); }  // op k runs at step k
 };
 
-// Where ops are on several streams or in branches, each takes one step. O(ops + iterations of ordered loops).
+// If ops are on several streams or in branches, each op takes one step. O(ops + iterations of ordered loops).
 OpSteps op_steps_of(const Graph& graph, const HappensBefore& order);
 
-// One lifetime per storage, by the order of the list; strips only if ops are on one stream. Of an input and an
-// output that share bytes, the inner one lives through all stages of their op. O((reads + writes) log members), and for
-// each run of bytes between the ends of members, the members that cover it.
+// One lifetime per storage, in the listed order of ops. There are strips only if all ops are on one stream. If an input
+// and an output of an op share bytes, the inner of the two lives through all stages of the op. O((reads + writes) log
+// members), and for each range between ends of members, the members that cover this range.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
                                    const OpSteps& steps);
 

@@ -1,4 +1,4 @@
-// Loops: along which rows an op goes while it runs, and so how it may run in pieces.
+// Loops: the rows along which an op goes while it runs. An op may run in pieces along a loop.
 //
 //     iteration i reads rows [i * step - before, i * step - before + window) of an input, as far as they exist,
 //               and writes rows [i * step, (i + 1) * step) of an output, as far as they exist
@@ -7,9 +7,9 @@
 //                                       └─┬─┘
 //                                    y  0 1 2 3 4 5       and writes row 2: step 1
 //
-// Rows lie along an axis of a tensor's shape, or along consecutive axes that are taken together. What a loop does not
-// list is read whole by every iteration. Iterations are independent, but for outputs to which each of them adds.
-// It is a statement of the caller about an op; an op may have several loops, and is split along one of them.
+// Rows lie along an axis of a tensor's shape, or along consecutive axes that are taken together. If a loop does not
+// list an input, every iteration reads the whole input. Iterations are independent, except that several may add to one
+// output. A loop is a claim of the caller about an op. An op may have several loops, and is split along one of them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace memplan {
 
-// Consecutive axes of a shape, as one.
+// Consecutive axes [first, last] of a shape, counted as one axis.
 struct Axes {
   Index first = 0;
   Index last = 0;
@@ -38,8 +38,8 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
-// `step`, `window` and `before` are numbers of rows, times `per`: a resize by 2 has a step of half a row. Rows that are
-// read in part are read.
+// `step`, `window` and `before` are numbers of rows, multiplied by `per`. For example, a resize by 2 has a step of half
+// a row: step 1, per 2. If a part of a row is read, the row is read.
 struct LoopRead {
   Index input = kNone;  // its position among the inputs of the op
   Axes axes = {};
@@ -59,7 +59,7 @@ struct LoopWrite {
   bool operator==(const LoopWrite&) const = default;
 };
 
-// An output that is made before the first iteration, of these inputs alone, which are read whole.
+// An output that is made before the first iteration. It depends only on `inputs`, which are read whole.
 struct EarlyOutput {
   Index output = kNone;
   std::vector<Index> inputs;
@@ -77,13 +77,13 @@ struct Loop {
   bool operator==(const Loop&) const = default;
 };
 
-// Rows of an input that these iterations read, of so many that it has; empty if there are none.
+// The rows of an input that `iterations` read. The input has `rows` rows. Empty if they read none.
 RowRange rows_read(const LoopRead& read, RowRange iterations, std::int64_t rows);
 
-// Rows of an output that these iterations write, of so many that it has.
+// The rows of an output that `iterations` write. The output has `rows` rows.
 RowRange rows_written(const LoopWrite& write, RowRange iterations, std::int64_t rows);
 
-// Why the loop cannot be one of an op with so many inputs and outputs; empty if it can.
+// Why the loop is wrong for an op with so many inputs and outputs. Empty if it is right.
 std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs);
 
 }  // namespace memplan

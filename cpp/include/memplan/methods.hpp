@@ -6,9 +6,9 @@
 //            │ │prefill      ││  decode   │
 //            └─┴──────┴──────┴┴───────────┴─▶ step
 //
-// Each method is planned alone, the method with the highest load first: the others have to fit into the bytes that it
-// takes. Then all methods are joined to one problem, which is planned as any other (methods/joined.hpp). In a graph, a
-// shared tensor becomes a weight for that (methods/staying.hpp).
+// Each method is planned alone. The method with the highest load comes first, because the other methods have to fit
+// into its bytes. Then all methods are joined to one problem, which is planned like any other (methods/joined.hpp). For
+// this, a shared tensor of a graph becomes a weight (methods/staying.hpp).
 #pragma once
 
 #include <memory>
@@ -25,40 +25,40 @@ struct Method {
   std::string name;
   std::variant<std::shared_ptr<const Graph>, Problem> source;
   StorageOptions storage = {};  // of a graph
-  std::string order = "given";  // of the ops of a graph, as choose_order() takes it
+  std::string order = "given";  // of a graph: the order of its ops, as choose_order() takes it
 };
 
-// What stays between methods.
+// A shared tensor: it keeps its place and its value between methods.
 struct Staying {
   std::string name;
-  // Per method, its tensors there, or buffers of a problem: none; one; or two: the tensor that is read, and the tensor
-  // that is written over it, through ops that may write in place. In a graph, a single one is an input, a weight, an
-  // output, or a view of these.
+  // Per method, its names there: of tensors, or of buffers of a problem. A method has no name, one name, or two. Of two
+  // names, the first tensor is read, and ops that may write in place lead from the first to the second. With one name
+  // in a graph, the tensor is an input, a weight, an output, or a view of one of these.
   std::vector<std::vector<std::string>> tensors;
 };
 
 struct MethodPlan {
   std::shared_ptr<const Graph> graph;  // in the order of the plan; nullptr: the method is a problem
-  Buffers buffers;                     // of a problem: only the problem, in which what stays is alive throughout
-  Plan plan;                           // with offsets in the common arena; its bound is of the method alone
+  Buffers buffers;                     // for a problem, only its Problem, with shared buffers alive throughout
+  Plan plan;                           // offsets are in the common arena; the bound is for this method alone
   Bytes order_bound = 0;               // as in OrderedPlan
 };
 
 struct MethodsPlan {
-  Problem problem;                  // what stays, as it was asked for; then the buffers of each method
-  Plan plan;                        // of that problem
+  Problem problem;                  // first the shared tensors, as asked for; then the buffers of each method
+  Plan plan;                        // of `problem`
   std::vector<MethodPlan> methods;  // as they were given
-  Bytes lower_bound = 0;            // no arena for all methods is smaller, in their orders, whatever shares bytes
+  Bytes lower_bound = 0;            // no common arena is smaller, in these orders, with any sharing
   double seconds = 0;               // wall time of all planning
 };
 
-// Half of a time limit is for the methods alone, in equal parts. The capacity is that of the common arena. The result
-// is verified: each method, all as one problem, and that what stays is touched by nothing else (crossings.hpp). `tell`
-// hears of better plans of the one problem. What is not planning takes O(n log n) for n ops, tensors and buffers, and
-// O(n) for each shared tensor that is written anew over what was read.
+// Half of a time limit is for planning the methods alone, in equal parts. The capacity is that of the common arena. The
+// result is verified: each method, the joint problem, and that no other tensor uses the bytes of shared tensors
+// (crossings.hpp). `tell` is called with better plans of the joint problem. Besides planning, it takes O(n log n) for n
+// ops, tensors and buffers, and O(n) for each shared tensor with two names.
 //
-// Throws what solve() does; GraphError or ProblemError that names the method, for what cannot stay; and
-// std::invalid_argument if no method is given, or two of one name.
+// Throws the errors of solve(). Throws GraphError or ProblemError, naming the method, if a tensor cannot be shared.
+// Throws std::invalid_argument if no method is given, or two methods have one name.
 MethodsPlan solve_methods(std::span<const Method> methods, std::span<const Staying> shared,
                           const ChosenPlanner& planner, const PlanOptions& options = {}, const OnPlan& tell = {});
 

@@ -1,17 +1,17 @@
-// Occupancy: which bytes of the arena are taken at any step of a span, by the buffers placed so far.
+// Occupancy: the bytes of the arena that are taken at some step of a span of steps, by the buffers placed so far.
 //
-// It is a tree over time, whose leaves are the moments of birth. Every node keeps two sets of byte ranges: the bytes
-// taken at some step below it, and the bytes taken at every step below it. Ranges that touch become one. In a dense
-// plan, few ranges are left, however many buffers there are:
+// Occupancy is a tree over time. Its leaves are the moments at which buffers are born. Every node keeps two sets of
+// byte ranges: the bytes taken at some step below the node, and the bytes taken at every step below the node. Ranges
+// that touch become one range. So in a dense plan, there are few ranges, even with many buffers:
 //
 //     offset ▲   ┌──────┐┌───┐                    at some step of the node: [0, 5) and [7, 9)
 //          5 │ ┌─┴──┐┌──┴┴───┤                    at every step of it:      [0, 2)
 //          2 │ ├────┴┴───────┤
 //            └─┴─────────────┴──▶ step
 //
-// A span is O(log n) nodes: what they keep for some step, and what the nodes above them keep for every step.
-// Adding a buffer, and asking for a span, take O((1 + r) log n) for r ranges per node. At most O(n log n) memory;
-// about 300 bytes per buffer in a layered network.
+// A span consists of O(log n) nodes. Its taken bytes are the some-step sets of these nodes, and the every-step sets of
+// the nodes above them. Adding a buffer, and asking for a span, take O((1 + r) log n) for r ranges per node. Memory is
+// at most O(n log n), and about 300 bytes per buffer in a layered network.
 #pragma once
 
 #include <memory_resource>
@@ -34,11 +34,12 @@ class Occupancy {
   explicit Occupancy(const Problem& problem);
   Occupancy(const Occupancy&) = delete;
 
-  // From now on these bytes are taken in the steps [first, last): the life of a buffer of the problem or of a part, or
-  // the steps in which bytes are reserved.
+  // Takes these bytes in the steps [first, last). These must be the life of a buffer or of a part, or the steps of
+  // reserved bytes.
   void add(Step first, Step last, ByteRange range);
 
-  // What is taken at any step of [first, last): sorted, disjoint, not touching; valid until the next call.
+  // The bytes taken at some step of [first, last): sorted ranges that neither overlap nor touch. Valid until the next
+  // call.
   std::span<const ByteRange> taken(Step first, Step last);
 
  private:
@@ -51,7 +52,7 @@ class Occupancy {
 
   std::vector<Step> births_;                    // distinct, ascending
   Slot leaves_;                                 // a power of two >= their number
-  std::pmr::monotonic_buffer_resource memory_;  // of millions of small sets, given back at once
+  std::pmr::monotonic_buffer_resource memory_;  // for millions of small sets, freed all at once
   std::pmr::vector<Ranges> at_some_step_{&memory_};
   std::pmr::vector<Ranges> at_every_step_{&memory_};
   Slot first_ = 0;  // the span of the call in progress

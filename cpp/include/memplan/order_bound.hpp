@@ -1,8 +1,8 @@
 // OrderBound: a lower bound of the bytes that any order of a graph's ops needs, with a proof that can be checked.
 //
-// The proof names a few ops. Each order of the graph runs the named ops in some sequence. A *need* is a statement: "if
-// op v runs after the named ops X and before the other named ops Y, at least so many bytes are in use". The needs of a
-// bound are chosen so that every sequence of the named ops fulfils the condition of one of them:
+// The proof names a few ops. Each order of the graph's ops runs the named ops in some sequence. A *need* is a
+// statement: "if op v runs after the named ops X and before the other named ops Y, at least so many bytes are in use".
+// The needs of a bound are chosen so that every sequence of the named ops fulfils the condition of one of them:
 //
 //     ops {a, b}      none ─ a next ─▶ {a} ─ b next ─▶ {a, b}       one need: a runs before b; another: b runs before
 //                       └─── b next ─▶ {b} ─ a next ───┘            a. Every way from none to {a, b} has one of them
@@ -27,16 +27,17 @@ struct OrderNeed {
   struct Held {
     Index tensor;
     Bytes begin;
-    Index user;  // kNone: the caller, who keeps the tensor
+    Index user;  // kNone: the caller keeps the tensor
     Bytes bytes;
   };
-  // A tensor that is alive after S, and how many of its bytes. Always: after every S that the need speaks of.
+  // A tensor that is alive after S, and the number of its bytes that are alive. `always` is true if this holds after
+  // every set S to which the need applies.
   struct Alive {
     Index tensor;
     Bytes bytes;
     bool always;
   };
-  // Flow from an op to `before`, an op that it waits for.
+  // Flow from `op` to `before`, an op for which it waits.
   struct Passed {
     Index op, before;
     Bytes bytes;
@@ -57,7 +58,7 @@ struct OrderBound {
 };
 
 // The bound is 0, without needs, if ops are on several streams. `work` limits the search, in steps of some nanoseconds.
-// `stop` is asked now and then, and InterruptedError is thrown when it says true. Reserved bytes do not count.
+// If `stop` returns true, InterruptedError is thrown. Reserved bytes do not count.
 OrderBound order_bound(const Graph& graph, const StorageOptions& storage = {}, std::int64_t work = 100'000'000,
                        const std::function<bool()>& stop = {});
 

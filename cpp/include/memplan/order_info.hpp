@@ -1,4 +1,4 @@
-// OrderInfo: a rule or search that puts the ops of a graph in an order, and the row that describes it.
+// OrderInfo: a row of the table of orders. It describes a rule or search that puts the ops of a graph in an order.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,13 @@ struct FoundOrder {
 struct FoundOrders {
   std::vector<FoundOrder> best_first;
   Bytes bound = 0;           // no order and no sharing has a lower load; 0: nothing is proven
-  bool interrupted = false;  // asked to end
+  bool interrupted = false;  // `stop` asked for an end
 };
 
 // What a search has found so far.
 struct OrderProgress {
   std::string found_by;  // the rule or search that found the best order
-  Bytes needed = 0;      // by that order: each content counts once, whatever tensors share bytes
+  Bytes needed = 0;      // bytes needed by this order, with each content counted once
   Bytes bound = 0;       // no order and no sharing has a lower load; 0: nothing is proven
 };
 
@@ -37,7 +37,7 @@ using OnOrder = std::function<void(const OrderProgress&)>;
 struct OrderInfo {
   std::string_view name;
   std::string_view title;       // one line for people
-  std::string_view complexity;  // n ops and m edges; f followers of an op at most
+  std::string_view complexity;  // for n ops and m edges; an op has at most f followers
   std::string_view source;      // paper or project
   FoundOrders (*run)(const OrderTask& task);
   std::span<const Parameter> parameters = {};

@@ -1,8 +1,6 @@
-// The one table of orders: what exists can be read here; the command line's help, the documents and the tests are made
-// from these rows.
+// The one table of orders. The command line's help, the documents and the tests are made from its rows.
 //
-// An order by one of these names is taken as it is, and may have a higher load than the given order. "best" never has a
-// higher load.
+// "best" never has a higher load than the given order. All other orders may have a higher load.
 #pragma once
 
 #include <span>
@@ -16,15 +14,15 @@ namespace memplan {
 
 std::span<const OrderInfo> orders();
 
-// An order and the parameters that it is given.
+// An order with its parameters.
 struct ChosenOrder {
   const OrderInfo& order;
   std::string asked;  // the text that chose it
   Settings set;
 };
 
-// What "name" or "name:parameter=value,…" means. Throws std::invalid_argument that lists the names, the parameters, or
-// the values that it takes.
+// Reads "name" or "name:parameter=value,…". Throws std::invalid_argument, which lists the known names, parameters or
+// values.
 ChosenOrder choose_order(std::string_view text);
 
 }  // namespace memplan

@@ -1,4 +1,4 @@
-// Plan: an offset for every buffer, and what is known about how good it is; and the placement that it is made of.
+// Plan: an offset for every buffer, with bounds and figures. A Placement is what a planner returns.
 #pragma once
 
 #include <span>
@@ -10,29 +10,29 @@
 
 namespace memplan {
 
-// What a planner gives.
+// The result of a planner.
 struct Placement {
   std::vector<Bytes> offsets;
   std::string_view winner = {};  // for portfolios: the member whose offsets these are
-  Bytes lower_bound = 0;         // for exact planners: proven, no plan of the problem peaks below
-  Index objects = 0;             // for planners that share blocks of memory, laid end to end: how many; else 0
-  bool searched = false;         // by a planner that gives its best so far when it has to end
-  bool interrupted = false;      // someone asked the planner to end, by a way of its own
+  Bytes lower_bound = 0;         // for exact planners, proven: no plan of the problem peaks below it
+  Index objects = 0;             // the number of shared objects, for planners that use these; else 0
+  bool searched = false;         // the planner returns its best plan so far when it has to end
+  bool interrupted = false;      // Ctrl-C or the like ended a planner that is not of the core
 };
 
 struct Plan {
   std::vector<Bytes> offsets;  // per buffer of the problem
-  Bytes peak = 0;              // the highest offset + size: what must be allocated
-  Bytes lower_bound = 0;       // no plan of the problem peaks below; for a graph: in its order, whatever is shared
+  Bytes peak = 0;              // the highest offset + size: the bytes to allocate
+  Bytes lower_bound = 0;       // no plan of the problem peaks below; for a graph, in its order, with any sharing
   bool optimal = false;        // proven: peak equals the lower bound
-  Bytes placement_bound = 0;   // no plan of the problem peaks below it, what shares bytes in it being decided
-  Index objects = 0;           // for planners that share blocks of memory, laid end to end: how many; else 0
-  bool searched = false;       // by a planner that gives its best so far when it has to end
+  Bytes placement_bound = 0;   // no plan of the problem peaks below, with the sharing of this problem
+  Index objects = 0;           // the number of shared objects, for planners that use these; else 0
+  bool searched = false;       // the planner returns its best plan so far when it has to end
   std::string planner;         // the planner asked for, with its parameters
-  std::string winner;          // the planner whose offsets these are; differs for portfolios
-  bool interrupted = false;    // someone asked the search to end: it might have gone on
+  std::string winner;          // the planner that found the offsets; for portfolios, a member
+  bool interrupted = false;    // `stop` ended the search early
   double seconds = 0;          // wall time of planning, without the verification
-  double found_after = 0;      // seconds until these offsets were found; the rest looked for better ones
+  double found_after = 0;      // seconds until these offsets were found
 };
 
 // Throws ProblemError unless there is one offset per buffer.

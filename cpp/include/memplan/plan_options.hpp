@@ -1,4 +1,4 @@
-// PlanOptions: what a planner is asked for besides the problem; and what a search tells of.
+// PlanOptions: the options of a planner, and the Improvement that a search reports.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +18,26 @@
 
 namespace memplan {
 
-// A better plan than those before, as a search finds it; valid during the call that tells of it.
+// A plan that is better than all plans before. Valid only during the call that reports it.
 struct Improvement {
   std::span<const Bytes> offsets;
   Bytes peak = 0;
-  Bytes lower_bound = 0;         // proven so far; 0: nothing beyond the load
+  Bytes lower_bound = 0;         // proven so far; 0: only the load is known
   std::string_view winner = {};  // the member of a portfolio that found it
 };
 
 struct PlanOptions : Limits {
-  std::optional<Bytes> capacity = {};  // a search may end once a peak is at most that
-  bool decide = false;                 // it may also end once it is proven that no plan fits the capacity
-  Bytes lower_bound = 0;               // proven before: no plan of the problem peaks below
+  std::optional<Bytes> capacity = {};  // a search may end when a peak is at most the capacity
+  bool decide = false;                 // it may also end when it is proven that no plan fits the capacity
+  Bytes lower_bound = 0;               // proven earlier: no plan of the problem peaks below
   std::uint64_t seed = 0;              // for planners that use chance
   int threads = 1;                     // for planners that can use several
   Settings set = {};                   // parameters by name
-  // Where buffers began in an earlier plan, by name; solve() makes `warm` of it, per buffer, with kNowhere for a buffer
-  // without a name there. A search begins with these offsets, mended if they hold no more.
+  // The offsets of an earlier plan, by name. From these, solve() makes `warm`: an offset per buffer, or kNowhere for a
+  // buffer that `earlier` lacks. A search begins with these offsets, and repairs them if they are no valid plan.
   std::shared_ptr<const std::unordered_map<std::string, Bytes>> earlier = {};
   std::vector<Bytes> warm = {};
-  // By planners that search, told of each better plan on the thread that called the planner.
+  // Planners that search call it with each better plan, on the thread that called the planner.
   std::function<void(const Improvement&)> improved = {};
 
   std::int64_t get(const Parameter& parameter) const { return value_in(set, parameter); }

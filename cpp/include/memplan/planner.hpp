@@ -1,4 +1,4 @@
-// Planner: a function from a Problem to offsets, and the row that describes it.
+// Planner: a function from a Problem to offsets, and the row that describes this planner.
 #pragma once
 
 #include <functional>
@@ -24,23 +24,23 @@ struct PlannerInfo {
   std::string_view source;      // document, paper or project
   std::function<Placement(const Problem&, const PlanOptions&)> run;
   std::span<const Parameter> parameters = {};
-  std::string_view alias = {};    // another name that it goes by
-  std::string_view package = {};  // the package of another project that brings it
+  std::string_view alias = {};    // another name of the planner
+  std::string_view package = {};  // the package that brings the planner; empty: memplan
 };
 
-// What messages call it: "planner 'first_fit'", and of which package.
+// The planner's name in messages: "planner 'first_fit'", with its package.
 std::string label(const PlannerInfo& planner);
 
-// Throws UnsupportedError, naming planner and features, if the planner lacks what the problem or an earlier plan asks
-// for. A planner that does not support shapes plans rectangles.
+// Throws UnsupportedError, naming planner and features, if the problem or the options use a feature that the planner
+// lacks. Shapes are the exception: see run().
 void require_support(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
-// What the planner makes of the problem. A planner that does not support shapes is given plain rectangles, and what it
-// proves of these is not kept. Throws as require_support() does, and TimeLimitError or InterruptedError if a planner
-// that does not search had to end before it was done.
+// Runs the planner. A planner that does not support shapes gets plain rectangles, and its proofs for these are dropped.
+// Throws as require_support(). Throws TimeLimitError or InterruptedError if a planner that does not search has to end
+// before it is done.
 Placement run(const PlannerInfo& planner, const Problem& problem, const PlanOptions& options);
 
-// The same for a problem that has been reduced: offsets and bounds are those of the problem.
+// The same for a reduced problem. Offsets and bounds are for the original problem.
 class Reduction;
 Placement run(const PlannerInfo& planner, const Reduction& reduction, const PlanOptions& options);
 

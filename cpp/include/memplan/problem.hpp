@@ -1,5 +1,5 @@
-// Problem: what a planner is given. Buffers as columns; buffer i has size[i] bytes, is alive in the
-// half-open [first[i], last[i]), and its offset must be a multiple of alignment[i].
+// Problem: the input of a planner. Buffers are columns: buffer i has size[i] bytes, is alive in the half-open range
+// [first[i], last[i]), and its offset must be a multiple of alignment[i].
 //
 //   offset ▲
 //          │   ┌──────┐            two buffers conflict when their lifetimes intersect
@@ -9,9 +9,8 @@
 //          │ │ 0 ││
 //          └─┴───┴┴────────▶ step
 //
-// A buffer may have a shape: it is then made of *parts*, rectangles in bytes and steps that move together. Only these
-// are in use. Two kinds of storages have shapes: a value that is overwritten in part (left), and the whole of a
-// concatenation (right):
+// A buffer may have a *shape*. Then only its *parts* are in use: rectangles in bytes and steps that move together. Two
+// kinds of storages have shapes: a value that is overwritten in part (left), and the whole of a concatenation (right):
 //
 //   size ┌────┐                     size      ┌──────┐
 //        │    └──┐                         ┌──┘      │      two buffers conflict where
@@ -20,13 +19,13 @@
 //
 // Two buffers may also be set to conflict regardless of their lifetimes. They may then share no byte at all.
 //
-// Some buffers may be pinned to offsets, and some bytes of the arena may be reserved: no buffer uses them. Some may
-// have to lie together, at fixed distances; problem/fold.hpp says how these are placed.
+// Some buffers may be pinned to offsets. Some bytes of the arena may be reserved: no buffer uses these. Some buffers
+// may have to lie together, at fixed distances: problem/fold.hpp says how these are placed.
 //
-// Some may exist only where a switch takes one of its branches (branches.hpp). Two buffers that no run has together may
-// share bytes, whatever their lives.
+// Some buffers may exist only if a switch takes one of its branches (branches.hpp). If no run has two buffers together,
+// they may share bytes, whatever their lifetimes.
 //
-// A Problem is checked when it is made and cannot change after that. Copies share its columns.
+// A Problem is checked when it is made, and cannot change later. Copies share its columns.
 #pragma once
 
 #include <memory>
@@ -42,7 +41,7 @@
 
 namespace memplan {
 
-// A part of a shaped buffer: its bytes [begin, end), counted from where it starts, are in use in [first, last).
+// A part of a shaped buffer: the bytes [begin, end) of the buffer are in use in the steps [first, last).
 struct Part {
   Index buffer = kNone;
   Bytes begin = 0;
@@ -62,7 +61,7 @@ class Problem {
     std::vector<std::string> names;
   };
 
-  // Takes columns over. An empty `alignment` means 1 everywhere. `names` is empty, or has one name per buffer, all
+  // Moves the columns in. An empty `alignment` means 1 everywhere. `names` is empty, or has one name per buffer, all
   // different. Throws ProblemError, naming column and row, for columns of unequal length, size < 0, last <= first,
   // alignment < 1, and when the sizes, each with its alignment's padding, add up to more than int64.
   Problem(std::vector<Bytes> size, std::vector<Step> first, std::vector<Step> last, std::vector<Bytes> alignment = {},
@@ -82,14 +81,14 @@ class Problem {
   // The same buffers with these pins and reserved bytes, which replace their own. `pins` has the offset of each buffer,
   // or kNowhere if the buffer is free; empty: all are free. Throws ProblemError for a pin that is negative or not
   // aligned; for a reserved range without bytes or steps, or below 0; for a pin or a range so high that the other
-  // buffers have no room below 2^63; and for two pins, or a pin and reserved bytes, that overlap: no plan has both. Of
-  // reserved ranges that overlap, the union counts.
+  // buffers have no room below 2^63; and for two pins, or a pin and reserved bytes, that overlap. Reserved ranges may
+  // overlap each other.
   Problem with_pins(std::vector<Bytes> pins, std::vector<Reserved> reserved = {}) const;
 
-  // The same buffers, which lie together as these rows say; the rows replace older ones. Throws ProblemError if: a
-  // buffer is at a distance from itself; two buffers get two distances; an alignment or a pin forbids their distance;
-  // at this distance they would share bytes although they are alive together or conflict. The message names both
-  // buffers. All this is checked again when pins, shapes or conflicts change.
+  // The same buffers at these fixed distances, which replace their own. Throws ProblemError if: a buffer is at a
+  // distance from itself; two buffers get two distances; an alignment or a pin forbids their distance; at this distance
+  // they would share bytes although they are alive together or conflict. The message names both buffers. This is
+  // checked again when pins, shapes or conflicts change.
   Problem with_together(std::vector<Together> together) const;
 
   // The same buffers with these paths, which replace their own. A buffer exists only in the branch that its path names;
@@ -97,14 +96,13 @@ class Problem {
   // path, and if two pinned buffers overlap and some run has both.
   Problem with_branches(std::vector<std::string> branches) const;
 
-  // The same buffers with these columns, which replace their own. `columns` must have count() rows. All else is checked
-  // again.
+  // The same buffers with these columns, which replace their own. `columns` must have count() rows. Pins, shapes and
+  // all other properties are checked again.
   Problem with_columns(Columns columns) const;
 
   // Some of the buffers, in this order, with their shapes, pins and branches, and the conflicts and distances between
-  // them. Reserved ranges stay. If two buffers are at a fixed distance only through a third one, they keep that
-  // distance when the third is left out. Throws ProblemError for an index that is no buffer's, or that occurs twice.
-  // O(n).
+  // them. Reserved ranges stay. If two buffers are at a fixed distance only through a third buffer, they keep this
+  // distance when the third is left out. Throws ProblemError for an unknown index, or a repeated index. O(n).
   Problem subset(std::span<const Index> buffers) const;
 
   // The same buffers as plain rectangles: a plan of them is a plan of this problem too.
@@ -143,19 +141,20 @@ class Problem {
   // Conflicts beyond lifetimes; nullptr if there are none.
   const Conflicts* conflicts() const { return conflicts_.get(); }
 
-  // Of two different buffers, whether a step has both.
+  // Whether a step has both buffers; a != b.
   bool alive_together(Index a, Index b) const { return first(a) < last(b) && first(b) < last(a); }
-  // Whether they conflict beyond lifetimes.
+  // Whether the two buffers conflict beyond lifetimes.
   bool kept_apart(Index a, Index b) const { return conflicts_ != nullptr && conflicts_->contains(a, b); }
-  // Alive together, or kept apart. Ignores sizes, shapes and branches, so true even if all bytes may be shared.
+  // Whether two buffers are alive together or kept apart. Ignores sizes, shapes and branches, so it may be true even if
+  // all bytes may be shared.
   bool conflict(Index a, Index b) const { return alive_together(a, b) || kept_apart(a, b); }
-  // Whether no byte of them may be shared, wherever they lie.
+  // Whether two buffers may not share any byte, at any offsets.
   bool wholly_apart(Index a, Index b) const {
     return kept_apart(a, b) || (alive_together(a, b) && parts(a).empty() && parts(b).empty());
   }
 
   bool has_pins() const { return fixed_ != nullptr && !fixed_->pins.empty(); }
-  // Where a buffer must lie; kNowhere: anywhere.
+  // The offset that a buffer must have; kNowhere: any.
   Bytes pin(Index i) const { return has_pins() ? fixed_->pins[at(i)] : kNowhere; }
   std::span<const Reserved> reserved() const {
     return fixed_ == nullptr ? std::span<const Reserved>() : fixed_->reserved;

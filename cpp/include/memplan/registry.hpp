@@ -1,5 +1,4 @@
-// Registry: the one table of planners. What exists can be read here; the command line's help, the
-// documents and the tests are made from these rows.
+// Registry: the one table of planners. The command line's help, the documents and the tests are made from its rows.
 #pragma once
 
 #include <span>
@@ -12,18 +11,18 @@ namespace memplan {
 
 std::span<const PlannerInfo> planners();
 
-// A planner and the parameters that it is given. The planner, whose row it looks at, outlives it.
+// A planner with its parameters. The row of the planner must outlive this struct.
 struct ChosenPlanner {
   const PlannerInfo& planner;
   std::string asked;  // the text that chose it
   Settings set;
 };
 
-// What "name" or "name:parameter=value,…" means, the name being an alias perhaps. Throws std::invalid_argument that
-// lists the names, the parameters, or the values that it takes.
+// Reads "name" or "name:parameter=value,…". The name may be an alias. Throws std::invalid_argument, which lists the
+// known names, parameters or values.
 ChosenPlanner choose_planner(std::string_view text);
 
-// The same for a planner outside the table, whatever name the text says.
+// The same for a planner outside the table. The name in `text` does not count.
 ChosenPlanner choose_planner(const PlannerInfo& planner, std::string_view text);
 
 }  // namespace memplan

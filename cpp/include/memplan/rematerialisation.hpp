@@ -1,12 +1,12 @@
-// Rematerialisation: what happens if an op runs again, and what that costs. This header also has `Change`, the record
-// of tensors that leave and come back.
+// Rematerialisation: the effect and the cost of running an op again. This header also has `Change`, the record of
+// tensors that leave and come back.
 //
-// An op that draws random numbers gives something else. An op that changes its input in place would change it twice,
-// unless the input is made again first. Batch norm in training updates its statistics, but its result does not depend
-// on them. So when the op runs a second time, the runtime must prevent it from updating the statistics again.
+// An op that draws random numbers gives another result. An op that changes its input in place would change the input
+// twice, unless the input is made again first. Batch norm in training updates its statistics, but its result does not
+// depend on these. So when batch norm runs a second time, the runtime must not let it update the statistics again.
 //
-// Instead of being made again, a tensor may be moved out of the arena and fetched. Moves and fetches are ops of types
-// of their own.
+// Instead of being made again, a tensor may be moved out of the arena and fetched later. Moves and fetches are ops with
+// their own types.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ namespace memplan {
 
 // What running an op again does.
 enum class Again : std::uint8_t {
-  same,     // gives what it gave before
-  changes,  // changes an input in place: the tensor that its output is a view of, or else its first input
-  never     // gives something else, or has other effects
+  same,     // gives the same result
+  changes,  // changes an input in place: the root of its output if this is a view, otherwise its first input
+  never     // gives another result, or has other effects
 };
 
 // What an op costs, and whether it may run again.
@@ -38,8 +38,8 @@ enum class CountedBy : std::uint8_t {
   flops  // bytes, and the floating-point operations that the graph says
 };
 
-// costs_of: the cost of each op. again_of: what running each op again does, as the graph says, or else as its type's
-// name in torch or ONNX suggests. O(reads + writes).
+// costs_of: the cost of each op. again_of: the effect of running each op again, from the graph, or from the type's name
+// in torch or ONNX. O(reads + writes).
 std::vector<double> costs_of(const Graph& graph, CountedBy by = CountedBy::graph);
 std::vector<Again> again_of(const Graph& graph);
 
@@ -51,10 +51,10 @@ inline constexpr std::string_view kFetch = "memplan.fetch";       // writes a ne
 
 // Tensors that come back before an op.
 struct Change {
-  std::vector<std::string> tensors;  // by the names that they had
-  std::vector<std::string> ops;      // the ops that were added for it
-  std::string after;                 // the op that used them last before
-  std::string before;                // the op of the graph that runs next
+  std::vector<std::string> tensors;  // by their first names
+  std::vector<std::string> ops;      // the added ops
+  std::string after;                 // the last op that used the tensors before
+  std::string before;                // the op of the graph before which they come back
   Bytes bytes = 0;
   double cost = 0;
   bool moved = false;  // tensors are moved out and fetched; otherwise, ops run again

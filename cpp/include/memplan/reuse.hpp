@@ -1,4 +1,4 @@
-// Reuse: who takes over whose bytes in a plan, and which orderings of ops that asks for.
+// Reuse: the buffers that take over bytes from others in a plan, and the orderings of ops that this needs.
 #pragma once
 
 #include <span>
@@ -10,11 +10,12 @@
 
 namespace memplan {
 
-// Per buffer, the first other buffer that takes over some of its bytes after it has used them, or kNone. `offsets` is a
-// valid plan of the problem. For n parts, O((n + takeovers) log n).
+// Per buffer, the first other buffer that later takes over some of its bytes, or kNone. `offsets` must be a valid plan
+// of the problem. For n parts, O((n + takeovers) log n).
 std::vector<Index> reused_by(const Problem& problem, std::span<const Bytes> offsets);
 
-// Op `before` must have ended when op `after` begins, or `after` would write over what `before` still uses.
+// Op `before` must have ended when op `after` begins. Otherwise `after` could write over bytes that `before` still
+// uses.
 struct ReuseEdge {
   Index before;
   Index after;
@@ -22,13 +23,13 @@ struct ReuseEdge {
   bool operator==(const ReuseEdge&) const = default;
 };
 
-// The orderings that a plan newly relies on: neither data nor `after` nor overwrites imply them. They are reduced to
-// the fewest that imply the others. A runtime that keeps them, and the graph's own, may run the rest side by side,
-// whatever the streams and the order of the list. Sorted by `after`, then `before`.
+// The orderings that a plan needs in addition to the graph's own (data, `after` and overwrites). The result is reduced
+// to the fewest orderings that imply all others. If a runtime respects these orderings and the graph's own, it may run
+// all other ops side by side, whatever the streams and the listed order. Sorted by `after`, then `before`.
 //
-// Walks the ops over the arena: an op that writes bytes comes after all that used them since they were last written.
-// O((uses + takeovers) log uses + edges x ops / 64) time, ops^2 / 8 bytes. Throws UnsupportedError as HappensBefore
-// does.
+// The function walks through the ops. If an op writes bytes, it must come after all ops that used these bytes since the
+// last write. O((uses + takeovers) log uses + edges x ops / 64) time, ops^2 / 8 bytes. Throws UnsupportedError as
+// HappensBefore does.
 std::vector<ReuseEdge> reuse_edges(const Graph& graph, const Addresses& addresses);
 
 }  // namespace memplan

@@ -1,18 +1,20 @@
-// Sharing bound: bytes that a graph needs in its order, whatever its tensors share by choice.
+// Sharing bound: a number of bytes that a graph needs in its order of ops, whichever tensors share bytes by choice.
 //
-// The load of one choice of sharing bounds the plans of that choice alone. Another choice may keep a buffer alive for a
-// shorter time. This bound counts what every choice has to hold: at step k, the bytes of all tensors in use. Three
-// rules keep it below every choice:
+// Tensors may share bytes in several ways, and memplan chooses one. The load of one choice is a bound for this choice
+// alone, because another choice may need fewer bytes. The sharing bound holds for every choice. It counts the bytes of
+// all tensors in use at a step. Three rules make sure that no choice needs less:
 //
-//   - Bytes that show the same content count once: a slice and the tensor that it is cut from, a part and its whole.
-//   - Outputs that may be written over inputs of op k, in place or because its loops are ordered, count only by as much
-//     as they are larger than what they may take of those inputs.
-//   - Bytes that may lie outside of the arena do not count: slices of inputs that are not placed, and, of outputs that
-//     may take donated inputs, as many bytes as those inputs have.
+//   - Bytes with the same content count once: a slice and the tensor from which it is cut, or a part and its
+//     concatenation.
+//   - An output of an op may take bytes of the op's inputs, in place or because the op's loops are ordered. Then only
+//     the other bytes of the output count.
+//   - Bytes that may lie outside of the arena do not count, such as slices of inputs that are not placed. If outputs
+//     may take the bytes of donated inputs, as many bytes of outputs as these inputs have do not count.
 //
 //     a ──▶ op ──▶ y (in place over a, or apart)        at op: max(a, y);  with another choice a + y
 //
-// Bytes that are reserved at a step come on top. If no tensors may share bytes by choice, the bound is the load.
+// If bytes are reserved at a step, the bound is the size of an arena with enough free bytes beside them. If no tensors
+// may share bytes by choice, the bound is the load.
 #pragma once
 
 #include <span>
@@ -23,15 +25,17 @@
 
 namespace memplan {
 
-// The bytes that every plan of the graph needs at the step that needs most, whichever of `possible` tensors share
-// bytes: what possible_sharing() says. What begins at an aligned offset whatever is shared counts with its tail
-// (problem/granules.hpp). 0 if the sum of all bytes exceeds int64, which no
-// Problem may hold. O(tensors x log tensors), and for each concatenation, the pieces of content that it shows; pieces
-// beyond the first million do not count.
+// The sharing bound, at the step where it is highest. `possible` is the result of possible_sharing(). If a tensor
+// begins at an aligned offset in every choice, its size is rounded up to the alignment (problem/granules.hpp). Returns
+// 0 if the sum of all bytes exceeds int64: no Problem may hold so many.
+//
+// O(tensors x log tensors + pieces), where a concatenation has one piece for each tensor whose content it shows. After
+// the first million pieces, outputs that may be slices or concatenations count 0 bytes. The bound still holds then, but
+// it may be lower.
 Bytes sharing_bound(const Graph& graph, const HappensBefore& order, const StorageOptions& options,
                     std::span<const Shared> possible);
 
-// The same for a graph with branches: the most that any run needs.
+// For a graph with branches: the highest sharing bound of any run, a run being one choice of branches.
 Bytes sharing_bound(const Graph& graph, const StorageOptions& options);
 
 }  // namespace memplan

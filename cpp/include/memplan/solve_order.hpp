@@ -1,4 +1,4 @@
-// Solve in an order: from a graph to a verified plan of it, with its ops in the order of a rule or search.
+// Solve in an order: from a graph to a verified plan, with the ops in the order of a rule or search.
 //
 //     graph ─▶ search for an order ─▶ plan in that order ─┐
 //       └─────────────────────────▶ plan as given ────────┴─▶ the one that peaks lower
@@ -22,14 +22,13 @@ struct OrderedPlan {
 
 using OnOrderedPlan = std::function<void(const std::shared_ptr<const Graph>& graph, GraphPlan found)>;
 
-// The plan of "best" never peaks above that of the given order, which is planned too, unless the plan of the order
-// found peaks below the load of the given order. Any other order is taken as it is. An InfeasibleError of "best" speaks
-// of all orders.
+// With "best", the given order is planned too, and the lower plan wins. So "best" never peaks above the plan of the
+// given order. If the plan of the found order peaks below the load of the given order, the given order is not planned.
+// With any other name, only the order of this name is planned. An InfeasibleError of "best" is about all orders.
 //
-// A time limit is shared out: the search for an order ends after a quarter of it, the plan of the order found takes
-// half of what is left, and the given order the rest. If that is too short to form, place and verify two plans, only
-// the given order is planned. Once asked to stop, the search for an order ends, and the quicker of the two plans is
-// made. Throws as solve().
+// The search for an order has a quarter of the time limit. Planning the found order has half of the remaining time, and
+// planning the given order the rest. If there is too little time for two plans, only the given order is planned. If
+// `stop` asks for an end, the search for an order ends, and the quicker of the two plans is made. Throws as solve().
 OrderedPlan solve_in_order(std::shared_ptr<const Graph> graph, const ChosenOrder& order, const ChosenPlanner& planner,
                            const StorageOptions& storage = {}, const PlanOptions& options = {},
                            const OnOrderedPlan& tell = {}, const OnOrder& on_order = {});

@@ -1,10 +1,10 @@
-// Solve split: from a graph and a capacity to a verified plan of the graph with ops in pieces (split.hpp).
+// Solve split: changes a graph so that it fits a capacity, with ops in pieces (split.hpp), and makes a verified plan.
 //
 //     graph ─┬─▶ planner ─▶ it fits as it is, or:
 //            ├─▶ fit ────────────────────────┐
 //            └─▶ regions in pieces ─▶ fit ───┴─▶ what adds least (among equals: in pieces) ─▶ plan
 //
-// Pieces that do not suffice are made to fit as any graph: ops run again, or tensors are moved (fit.hpp).
+// If pieces are not enough, fit() changes the split graph: ops run again, or tensors are moved (fit.hpp).
 #pragma once
 
 #include <memory>
@@ -17,22 +17,22 @@
 namespace memplan {
 
 struct SplitOptions : Limits {
-  std::optional<Bytes> capacity = {};  // no value: as little as is found
+  std::optional<Bytes> capacity = {};  // no value: the least load that is found
   double call = 0;                     // the cost of a call of a kernel
-  double byte = 0;                     // the cost of a byte that each piece reads, as it does weights
+  double byte = 0;                     // the cost of each byte of inputs that every piece reads whole, such as weights
   Index max_pieces = 1024;             // of a region
-  bool again = false;                  // whether rows that are read again may be made again, and not kept
-  std::int64_t work = 3'000'000;       // of the search: ops of graphs that it looks at
+  bool again = false;                  // rows that later pieces read may be made again instead of kept
+  std::int64_t work = 3'000'000;       // of the search, in ops of graphs
 };
 
 // A region that runs in pieces.
 struct SplitChange {
   std::vector<std::string> ops;
-  std::vector<Index> loops;          // per op, among its loops
+  std::vector<Index> loops;          // per op: a position in its loops
   std::vector<std::string> tensors;  // that are never whole
   Index pieces = 0;
-  Bytes bytes = 0;  // of these tensors, whole
-  Bytes kept = 0;   // rows that are moved within their buffers
+  Bytes bytes = 0;  // the sum of the whole sizes of `tensors`
+  Bytes kept = 0;   // bytes of rows that are moved within their buffers
   double cost = 0;
   std::vector<std::string> again;  // ops that make rows again
 
@@ -48,27 +48,27 @@ struct FoundSplit {
   double added_cost = 0;
 };
 
-// Splits regions until the load is within the capacity, or nothing more is found; the graph as it is, if it is within.
-// Throws what split() throws for graphs that it does not take.
+// Splits regions until the load is within the capacity, or nothing more is found. If the load is already within the
+// capacity, the graph is not changed. Throws the errors of split().
 FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage,
                       const SplitOptions& options);
 
-// A bound of the load, however ops are split, ordered and run again: while an op runs one iteration of a loop, the rows
-// that this iteration reads and writes are there together. Of all iterations that make something that is needed, the one
-// that needs most counts, along the loop that needs least. Ops without loops count whole. Scratch does not count.
+// A lower bound of the load. It holds however ops are split, ordered and run again. While an op runs one iteration of a
+// loop, the rows that this iteration reads and writes are alive together. For an op and a loop, the needed iteration
+// with the most bytes counts. For an op, the loop with the fewest bytes counts. Ops without loops count whole.
+// Workspaces do not count.
 Bytes split_floor(const Graph& graph, const StorageOptions& storage);
 
 struct SplitPlan {
-  FittedPlan fitted;  // `load_bound` is that of split_floor; nothing is proven of the cost, so `cost_bound` is 0
+  FittedPlan fitted;  // `load_bound` is split_floor(); nothing is proven about the cost, so `cost_bound` is 0
   std::vector<SplitChange> splits;
-  std::shared_ptr<const Graph>
-      whole;  // the graph that was split, in the order in which its ops were; none if it was not
-  std::shared_ptr<const Graph> split;  // the same in pieces, before ops were added that run again, or moves
+  std::shared_ptr<const Graph> whole;  // the graph before the split, in its order then; nullptr if nothing was split
+  std::shared_ptr<const Graph> split;  // after the split, before fit() added ops
   std::vector<Piece> pieces;           // per op of `split`
 };
 
-// A plan within the capacity of `split`, or as low as is found, at the least added cost that is found. `others`: tensors
-// may come back as the options of fit say. `as_it_is`, and what is thrown: as of solve_fit.
+// Returns a plan within the capacity of `split`, or the lowest plan that is found, at the least added cost that is
+// found. If `others` is true, `fit` may change the graph too. `as_it_is` and errors are as in solve_fit().
 SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                       const StorageOptions& storage, const FitOptions& fit, const SplitOptions& split, bool others,
                       bool reorder, const ChosenPlanner& planner = choose_planner("auto"),

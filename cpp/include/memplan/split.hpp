@@ -1,6 +1,6 @@
-// Split: ops of a graph in pieces, so that tensors between them are never whole.
+// Split: ops of a graph run in pieces, so that the tensors between these ops are never whole.
 //
-//     x ──▶ conv1 ──▶ t ──▶ conv2 ──▶ y            kernels of 3 rows, y of 4 rows, in two pieces:
+//     x ──▶ conv1 ──▶ t ──▶ conv2 ──▶ y            kernels of 3 rows, padding 1; y has 4 rows; 2 pieces
 //
 //     conv1/1of2     rows 0 to 2 of t from x           t/1of2  [0 1 2]
 //     conv2/1of2     rows 0, 1 of y from rows 0 to 2   y/1of2  [0 1 . .]
@@ -8,20 +8,21 @@
 //     conv1/2of2     row 3 of t from x                 t/2of2  [1 2 3]
 //     conv2/2of2     rows 2, 3 of y from rows 1 to 3   y       [0 1 2 3]
 //
-// A region is a set of ops, each with one of its loops (loops.hpp). It runs in steps. In each step every op makes those
-// rows of its outputs that the step needs, from rows of its inputs. A tensor between two ops of a region holds the rows
-// that are still needed, and no others:
+// A *region* is a set of ops, each with one of its loops (loops.hpp). A region runs in *steps*, one for each piece. In
+// a step, each op makes the rows of its outputs that this step needs, from rows of its inputs. A tensor between two ops
+// of a region holds only the rows that are still needed:
 //
 //   - Rows that a later step reads again are *kept*: they move to the front of the buffer, and new rows are written
-//     behind them. Or the op makes them *again*, if the region says so.
-//   - What leaves the region is written, part by part, into the whole tensor.
-//   - What adds up is added in place.
-//   - Views are made anew in each step, over what there is of their bytes.
-//   - What is made early is made before the first step, and every piece reads it.
+//     behind them. If RegionOp::again is true, the op makes these rows a second time instead.
+//   - A tensor that is read outside of the region is written, piece by piece, into a whole tensor.
+//   - If each iteration adds to a sum, the pieces add to one sum in place.
+//   - A view is made anew in each step, over the rows that exist in this step.
+//   - An *early* output of a loop (loops.hpp) is made before the first step, and every step reads it.
 //
 // The result is an ordinary graph in which later versions of a buffer overwrite earlier ones.
 //
-// Complexity: O(visits log visits + ops log ops) for visits of ops of regions, and what Graph takes.
+// Complexity: O(visits log visits + ops log ops), and the time to make a Graph. A visit is one op of a region in one
+// step.
 #pragma once
 
 #include <span>
@@ -35,8 +36,8 @@ namespace memplan {
 
 struct RegionOp {
   Index op = kNone;
-  Index loop = 0;      // among the loops of the op
-  bool again = false;  // rows that later steps read again are made again; else they are kept
+  Index loop = 0;      // its position in the op's loops
+  bool again = false;  // rows that later steps read again are made again, not kept
 
   bool operator==(const RegionOp&) const = default;
 };
@@ -48,51 +49,57 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// Rows of a tensor of the graph, where they lie in a tensor of the split graph.
+// Rows of a tensor of the graph, and their place in a tensor of the split graph. Axes and rows count in the tensor of
+// the graph.
 struct HeldRows {
-  Index tensor = kNone;   // of the split graph; kNone: none of its rows is there yet, and none is read
-  bool whole = true;      // it is read or written as it is; else:
-  Axes axes = {};         // of the tensor of the graph
-  RowRange rows = {};     // of the tensor of the graph, which are read or written
-  std::int64_t base = 0;  // the row of the tensor of the graph that lies first
+  Index tensor = kNone;   // of the split graph; kNone: no row exists yet, and none is read
+  bool whole = true;      // all of the tensor is read or written; the other members are for false
+  Axes axes = {};         // along which rows lie
+  RowRange rows = {};     // that are read or written
+  std::int64_t base = 0;  // the first row in `tensor`
 };
 
 // What an op of the split graph does.
 struct Piece {
-  enum class Does : std::uint8_t { whole, part, early, keep };  // all of an op, iterations of it, ...
-  Does does = Does::whole;  // ... what it makes before the first one; or rows move to the front of their buffer
-  Index of = kNone;         // the op of the graph; for `keep`, the one that makes the tensor
+  // All of an op; some of its iterations; its early outputs; or rows move to the front of their buffer.
+  enum class Does : std::uint8_t { whole, part, early, keep };
+  Does does = Does::whole;
+  Index of = kNone;  // the op of the graph; for `keep`, the op that makes the rows
   Index loop = kNone;
   RowRange iterations = {};
-  std::vector<HeldRows> reads = {};   // per input of that op; of `keep`, where the rows were
-  std::vector<HeldRows> writes = {};  // per output of that op; of `keep`, where they are now
+  std::vector<HeldRows> reads = {};   // per input of `of`; for `keep`, the old place of the rows
+  std::vector<HeldRows> writes = {};  // per output of `of`; for `keep`, the new place of the rows
 };
 
 struct SplitGraph {
   Graph graph;
   std::vector<Piece> pieces;     // per op
   std::vector<Index> tensor_of;  // per tensor: the tensor of the graph whose rows it holds
-  Bytes kept_bytes = 0;          // that are moved to the front of buffers, together
+  Bytes kept_bytes = 0;          // the sum of bytes that move to the front of buffers
 };
 
-// A region that cannot run in pieces; the message names op and tensor.
+// The error for a region that cannot run in pieces. The message names op and tensor.
 struct RegionError : GraphError {
   using GraphError::GraphError;
 };
 
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run
-// before it or after it. Throws GraphError for what is no region, RegionError for one that cannot be split so: an op without
-// that loop, one that reads whole what the region makes by parts or along other axes, one that overwrites its input, a
-// tensor without bytes for each row, or an op outside that is needed in the middle; UnsupportedError for graphs with
-// several streams, branches or a layout.
+// before it or after it. Throws GraphError if `regions` are no regions, and UnsupportedError for graphs with several
+// streams, branches or a layout. Throws RegionError if a region cannot run in pieces, for one of these reasons:
+//   - an op has no such loop, or overwrites its input,
+//   - an op reads a whole tensor, or rows along other axes, and the region makes this tensor in pieces,
+//   - the bytes of a tensor cannot be divided by rows,
+//   - an op outside of the region reads from the region, and the region needs its result.
 SplitGraph split(const Graph& graph, std::span<const Region> regions);
 
-// The same for who only counts: tensors and ops have no names, shapes, kinds and loops, and the graph is not checked.
+// The same for searches that only count bytes: tensors and ops have no names, shapes, kinds and loops, and the graph is
+// not checked.
 SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions);
 
-// What ops of the split graph cost and do if they run again, by what those of the graph do. A part costs its share of
-// the iterations, but for what it reads whole, as weights, at `byte` a byte; to move rows costs what the bytes that are
-// read and written cost by default.
+// The facts of each op of the split graph, from the facts of the graph's ops. If a piece has a share of an op's
+// iterations, it costs this share of the op's cost. But inputs that each piece reads whole, such as weights, cost
+// `byte` for each byte in each piece. An op that moves rows costs the bytes that it reads and writes. Early outputs
+// cost nothing.
 std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts,
                               double byte = 0);
 

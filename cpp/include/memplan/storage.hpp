@@ -8,10 +8,10 @@
 //          ├── view ──┤                          offset_of[view] = 6
 //              ├─ view of the view ┤             offsets add up along the chain
 //
-// An op may demand that tensors share bytes: aliases and overwrites. These always do. An op may also permit it, in
-// three ways: the output takes the bytes of an input (in place), the output is a slice of an input, or the output is a
-// concatenation, into which its inputs were written already. Such tensors share bytes *by choice*: only if the sharing
-// is safe and harmless.
+// An op may demand that tensors share bytes, by aliases and overwrites. Such tensors always share bytes. An op may also
+// permit sharing, in three ways: the output takes the bytes of an input (in place), the output is a slice of an input,
+// or the output is a concatenation into which its inputs were already written. Such tensors share bytes *by choice*:
+// only if this is safe and harmless.
 //
 // Safe means that no value is lost before its last read:
 //
@@ -21,8 +21,7 @@
 //   - Slice, and part of a concatenation. The tensors have the same values in the shared bytes. No op may overwrite
 //     these bytes before the last use of any of the tensors.
 //
-// The layout may exclude a tensor from the arena. Then its whole storage is outside, and shares no bytes by choice. So
-// the caller knows how many bytes to bring.
+// The layout may exclude a tensor from the arena. Then its whole storage is outside, and shares no bytes by choice.
 //
 // Harmless means that the load does not rise. For this, every storage counts in whole from its first write to its last
 // read. For example, a small output gets bytes of its own if it would keep a large input alive across the peak.
@@ -57,14 +56,14 @@ class Place {
   bool placed_[kTensorKinds] = {};
 };
 
-// What may be done with a graph's memory.
+// Which tensors lie in the arena, and which may share bytes by choice.
 struct StorageOptions {
   Place place = {};
-  Bytes alignment = 1;  // of every buffer, and of what shares a buffer by choice
-  bool inplace = true;  // let outputs take the bytes of inputs, but not in ops of these types:
-  std::vector<std::string> disable_inplace_ops = {};  // "Add"; "aten.add" is any overload of it
+  Bytes alignment = 1;  // of every buffer, and of every tensor that shares bytes by choice
+  bool inplace = true;  // outputs may take the bytes of inputs, except in ops of these types:
+  std::vector<std::string> disable_inplace_ops = {};  // "Add"; "aten.add" includes its overloads
   std::vector<std::string> donate = {};               // graph inputs whose bytes may be taken
-  bool zero_copy = true;                              // let slices and parts of concatenations share bytes
+  bool zero_copy = true;                              // slices and parts of concatenations may share bytes
 
   bool operator==(const StorageOptions&) const = default;
 };
@@ -90,8 +89,8 @@ struct Shared {
   View view;  // as the op has it
 };
 
-// The tensors that shall share bytes by choice. Without a value, this is decided op by op, so that the load does not
-// rise.
+// The pairs of tensors that shall share bytes by choice. Without a value, memplan decides op by op, so that the load
+// does not rise.
 using Wanted = std::optional<std::span<const Shared>>;
 
 struct Storages {
@@ -99,7 +98,7 @@ struct Storages {
   std::vector<Index> storage_of;  // per tensor
   std::vector<Bytes> offset_of;   // per tensor: bytes from the beginning of its storage
   std::vector<Shared> shared;     // by op
-  Bytes unshared = 0;             // of all placed storages, without sharing by choice
+  Bytes unshared = 0;             // the sum of placed storages, without sharing by choice
 
   const Storage& of(Index tensor) const { return storages[at(storage_of[at(tensor)])]; }
 };
@@ -110,7 +109,8 @@ struct Storages {
 Storages storages_of(const Graph& graph, const HappensBefore& order, const StorageOptions& options = {},
                      const Wanted& wanted = {});
 
-// All sharing by choice that any plan may have, by op. Any other sharing is safe in no plan. Throws as storages_of.
+// All pairs that may share bytes by choice in some plan, by op. All other sharing is never safe. Throws as
+// storages_of().
 std::vector<Shared> possible_sharing(const Graph& graph, const HappensBefore& order,
                                      const StorageOptions& options = {});
 

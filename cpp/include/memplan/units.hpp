@@ -1,7 +1,7 @@
-// Units: what the numbers of the core mean, and arithmetic on them that cannot wrap around.
+// Units: the meaning of the core's numbers, and arithmetic that cannot wrap around.
 //
-// Bytes and steps are signed 64-bit. Every span of time is half-open: a lifetime [first, last) contains
-// first and does not contain last; a byte range [offset, offset + size) likewise.
+// Bytes and steps are signed 64-bit. All ranges are half-open: a lifetime [first, last) contains first, but not last.
+// The same holds for byte ranges [offset, offset + size).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ using Index = std::int32_t;  // position of a tensor, op, storage or buffer in i
 
 inline constexpr Bytes kMaxBytes = std::numeric_limits<Bytes>::max();
 inline constexpr Index kNone = -1;     // "no such tensor, op, storage or buffer"
-inline constexpr Bytes kNowhere = -1;  // the offset of what is not placed
+inline constexpr Bytes kNowhere = -1;  // the offset of a buffer or tensor without a place
 
 // A position (>= 0) as containers count: column[at(i)].
 constexpr std::size_t at(std::int64_t position) { return static_cast<std::size_t>(position); }
@@ -28,7 +28,7 @@ constexpr std::optional<Bytes> checked_add(Bytes a, Bytes b) {
   return a + b;
 }
 
-// a + b for b >= 0, or the largest int64 if the sum exceeds it: for offsets that nobody has checked yet.
+// a + b for b >= 0, or the largest int64 if the sum exceeds it. For offsets that are not checked yet.
 constexpr Bytes saturated_add(Bytes a, Bytes b) { return a > kMaxBytes - b ? kMaxBytes : a + b; }
 
 // The least multiple of `alignment` (>= 1, any integer) that is >= offset (>= 0). A Problem guarantees

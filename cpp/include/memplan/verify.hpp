@@ -1,5 +1,5 @@
-// Verify: is this plan right for this problem? It is written apart from every planner, so that a mistake there cannot
-// hide here too. It shares neither code nor data structures with planners, except one sort, whose result it checks.
+// Verify: is a plan right for a problem? The check shares neither code nor data structures with planners, so it does
+// not repeat their mistakes. The only exception is one sort, whose result is checked.
 #pragma once
 
 #include <cstddef>
@@ -25,15 +25,15 @@ struct Violation {
 
 inline constexpr std::size_t kAllViolations = static_cast<std::size_t>(-1);
 
-// Checks plans of one problem. What does not depend on the plan is done once, so that a check is quick.
+// Checks several plans of one problem. Work that does not depend on the plan is done once, so that a check is quick.
 class Verifier {
  public:
-  explicit Verifier(const Problem& problem);  // which outlives it; O(n log n)
+  explicit Verifier(const Problem& problem);  // the problem must outlive this object; O(n log n)
   ~Verifier();
   Verifier(const Verifier&) = delete;
   Verifier& operator=(const Verifier&) = delete;
 
-  // As verify() says.
+  // The same result as verify().
   std::vector<Violation> violations(std::span<const Bytes> offsets, Bytes capacity = kMaxBytes,
                                     std::size_t limit = kAllViolations) const;
 
@@ -44,10 +44,10 @@ class Verifier {
   std::unique_ptr<const Rectangles> rectangles_;
 };
 
-// All violations of the plan, at most `limit` of them, in this order:
+// Returns the violations of a plan, at most `limit`, in this order:
 //
 //   - offsets that are negative, end beyond `capacity`, or are no multiple of the alignment
-//   - pinned buffers elsewhere, reserved bytes in use, buffers that do not lie together as they should
+//   - pinned buffers at other offsets, reserved bytes in use, buffers at wrong distances
 //   - pairs that share bytes although they are alive together or conflict; of shaped buffers, each such pair of parts
 //
 // A sweep over time: O((n + violations) log n). Throws ProblemError unless offsets has one entry per buffer.

@@ -1,4 +1,5 @@
-// Verify pools: does each buffer lie in a pool that accepts it, as the pool demands? It shares nothing with planners.
+// Verify pools: does each buffer lie in a pool that accepts it, within the pool's capacity, and aligned? This check
+// shares nothing with planners.
 //
 //     ├─ sram: begin, peak ─┤  ├─ dram ─────────┤     pools are ranges of one arena, apart from each other
 //
@@ -20,18 +21,18 @@ struct PoolRange {
   std::optional<Bytes> capacity = {};
   Bytes alignment = 1;  // of every address in it
   Bytes base = 0;       // the address at which it begins
-  Bytes begin = 0;      // where it begins in the arena
-  Bytes peak = 0;       // bytes of it that are used
+  Bytes begin = 0;      // its offset in the arena
+  Bytes peak = 0;       // used bytes, from `begin` on
 };
 
 struct PoolFault {
-  std::string message;  // the pool or buffer, what was expected and what was found
+  std::string message;  // pool or buffer, the expected value, and the value found
 };
 
-// What is wrong, in a fixed order: pools that meet, or need more than they have; buffers in no pool, outside of theirs,
-// at an address that is not aligned, or in a pool that does not take them. `pool` has one position per buffer, `takes`
-// one entry per buffer and pool, the pools of a buffer in a row; empty: all take all. O(n). Throws ProblemError for
-// columns of another length.
+// Returns faults in a fixed order: pools that overlap or exceed their capacity, then buffers without a pool, outside of
+// their pool, not aligned, or in a pool that does not accept them. `pool` has one position per buffer. `takes[buffer *
+// pools.size() + pool]` says whether a pool accepts a buffer. If `takes` is empty, each pool accepts all buffers. O(n).
+// Throws ProblemError for columns of a wrong length.
 std::vector<PoolFault> pool_faults(const Problem& problem, std::span<const Bytes> offsets,
                                    std::span<const PoolRange> pools, std::span<const Index> pool,
                                    std::span<const char> takes = {});
