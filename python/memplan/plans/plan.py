@@ -312,7 +312,7 @@ class Plan(PlanRecord):
         write_text(path, self.layout())
 
     def to_c_header(self, path: str | os.PathLike[str], *, prefix: str | None = None) -> None:
-        """Write a header for C99 and C++11, or later: the arena's size and alignment, and each tensor's offset and size.
+        """Write a header for C99, C++11 or later: the arena's size and alignment, each tensor's offset and size.
 
         A compiler of C99 or C++11, or later, checks that each tensor lies in the arena and is aligned.
         See docs/devices.md.

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..calls import keywords, positional
+from .. import calls
 from ..errors import SourceError
 
 
@@ -78,7 +78,7 @@ class Sized:
 
 def _bound(model: Any, args: Any, kwargs: Any) -> inspect.BoundArguments:
     """The arguments of a call by name."""
-    call = positional(args), keywords(kwargs)
+    call = calls.positional(args), calls.keywords(kwargs)
     try:
         return inspect.signature(model.forward).bind(*call[0], **call[1])
     except TypeError as error:

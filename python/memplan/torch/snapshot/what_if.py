@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ... import _core
+from ... import _core, sizes
 from ...errors import SourceError
-from ...sizes import in_bytes
 from ...solving.planning import plan
 from . import walked_of
 from .names import Namer
@@ -189,7 +188,7 @@ def what_if(
     walk = _chosen(devices, device, where)
     record = record_of(walk)
     recorded = recorded_setting(data.get("allocator_settings"))
-    size = in_bytes(capacity, "capacity", 1) if capacity is not None else _capacity_of(walk)
+    size = sizes.in_bytes(capacity, "capacity", 1) if capacity is not None else _capacity_of(walk)
     exact = record.replay(settings_of(recorded))
     rows = _rows(record, exact, recorded, walk, size, tuple(settings))
     state = _state_at_peak(record, exact, settings_of(recorded))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ...sizes import format_bytes
+from ... import sizes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +62,11 @@ def figure_of(found: WhatIf) -> Figure:
         xlabel=f"segments with free bytes, the most first{more}",
         ylabel="GiB",
         xticks=[],
-        title=f"when most is reserved: {format_bytes(int(free.sum()))} of {format_bytes(int(size.sum()))} are free",
+        title=f"when most is reserved: {_sum(free)} of {_sum(size)} are free",
     )
     segments.legend(loc="upper right")
     return figure
+
+
+def _sum(column: npt.NDArray[Any]) -> str:
+    return sizes.format_bytes(int(column.sum()))

@@ -7,8 +7,8 @@ import shlex
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from ... import sizes
 from ...printing import tables
-from ...sizes import format_bytes
 
 if TYPE_CHECKING:
     from .what_if import WhatIf
@@ -37,25 +37,26 @@ def report_of(found: WhatIf) -> tables.Report:
     sentences = [
         f"{len(replay.reserved_after):,} events of device {found.device}: the replay gives {equal}"
         f"{replay.allocations:,} addresses as the GPU did{segments}.",
-        f"Reserved at most: {format_bytes(replay.reserved)} by the replay, "
-        f"{format_bytes(replay.recorded_reserved)} by the trace. In blocks at most: {format_bytes(replay.allocated)}.",
+        f"Reserved at most: {sizes.format_bytes(replay.reserved)} by the replay, "
+        f"{sizes.format_bytes(replay.recorded_reserved)} by the trace. "
+        f"In blocks at most: {sizes.format_bytes(replay.allocated)}.",
     ]
     if best is first:
         sentences.append("No setting here reserves less than that of the snapshot.")
     else:
         saved = first.reserved - best.reserved
-        sentences.append(f"The best setting here reserves {format_bytes(saved)} less:")
+        sentences.append(f"The best setting here reserves {sizes.format_bytes(saved)} less:")
         sentences.append(f"export PYTORCH_ALLOC_CONF={shlex.quote(best.setting)}")
     return tables.Report(f"What if: {found.source}", tuple(sentences), (_settings(found), _lines(found)))
 
 
 def _settings(found: WhatIf) -> tables.Table:
-    fits = f"fits {format_bytes(found.capacity)}" if found.capacity is not None else ""
+    fits = f"fits {sizes.format_bytes(found.capacity)}" if found.capacity is not None else ""
     header = ("setting", "reserved", "lost", *([fits] if fits else []))
 
     def row(name: str, reserved: int, lost: int, does: bool | None) -> tuple[str, ...]:
         known = {True: "yes", False: "no", None: ""}[does]
-        return (name, format_bytes(reserved), format_bytes(max(lost, 0)), *([known] if fits else []))
+        return (name, sizes.format_bytes(reserved), sizes.format_bytes(max(lost, 0)), *([known] if fits else []))
 
     rows = [
         row(
@@ -65,7 +66,9 @@ def _settings(found: WhatIf) -> tables.Table:
     ]
     size, reserved = found.preallocated
     within = None if found.capacity is None else reserved <= found.capacity
-    rows.append(row(f"one block of {format_bytes(size)} first", reserved, reserved - found.replay.allocated, within))
+    rows.append(
+        row(f"one block of {sizes.format_bytes(size)} first", reserved, reserved - found.replay.allocated, within)
+    )
     if found.planned is not None:
         fit = None if found.capacity is None else found.planned <= found.capacity
         rows.append(row("a static plan", found.planned, 0, fit))
@@ -77,7 +80,8 @@ def _settings(found: WhatIf) -> tables.Table:
 def _lines(found: WhatIf) -> tables.Table:
     header = ("line", "blocks", "bytes", "free beside them")
     rows = tuple(
-        (pin.line, f"{pin.blocks:,}", format_bytes(pin.bytes), format_bytes(pin.free)) for pin in found.pinned[:_LINES]
+        (pin.line, f"{pin.blocks:,}", sizes.format_bytes(pin.bytes), sizes.format_bytes(pin.free))
+        for pin in found.pinned[:_LINES]
     )
     left = len(found.pinned) - _LINES
     notes = (f"and {left:,} lines more",) if left > 0 else ()
