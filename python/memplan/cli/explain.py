@@ -26,6 +26,7 @@ EXAMPLES = """
 memplan explain example:resnet50_train --html resnet50.html
 memplan explain model.onnx --dims batch=8 --planner first_fit --json explanation.json
 memplan explain model.onnx --pool sram=512KiB --pool dram
+memplan explain snapshot.pickle
 """
 
 
@@ -46,8 +47,16 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plan, explain, write and print; returns the exit status."""
     from ..api import plan
+    from ..importers import form_of
 
     check_targets([options.json, options.html], [options.source])
+    if (explained := form_of(options.source).explained) is not None:
+        with waiting(f"reading {options.source}"):
+            recorded = explained(options.source)
+        write_files(options, {"json": recorded.to_json, "html": recorded.to_html})
+        with readers_may_leave():
+            print(recorded)
+        return OK
     with waiting(f"reading {options.source}"):
         source = captured(options, options.source)
     progress = Progress()

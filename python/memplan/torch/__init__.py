@@ -33,8 +33,11 @@ _DOORS: dict[str, str] = {
     "fit": "training.fitting",
     "offload": "training.fitting",
     "planned": "training.planned",
+    "PostMortem": "snapshot.post_mortem",
+    "post_mortem": "snapshot.post_mortem",
     "read_snapshot": "snapshot",
     "record": "training.step_recording",
+    "recording": "snapshot.recording",
     "update_as_you_go": "training.updating",
     "what_if": "snapshot.what_if",
 }  # a public name -> the module below that has it

@@ -28,6 +28,9 @@ with _WALL.needed_by("tensors in lists, tuples and dicts, as torch.export takes 
 with _WALL.needed_by("taking apart the inputs of a graph module, and putting together its results"):
     PyTreeCodeGen = torch.fx.graph._PyTreeCodeGen
     PyTreeInfo = torch.fx.graph._PyTreeInfo
+with _WALL.needed_by("recording what the CUDA allocator does"):
+    record_memory_history: Callable[..., None] = torch.cuda.memory._record_memory_history
+    dump_memory_snapshot: Callable[[str], None] = torch.cuda.memory._dump_snapshot
 with _WALL.needed_by("the names of functions that are no operators"):
     qualified_name: Callable[[Any], str] = torch.fx.node._get_qualified_name
 with _WALL.needed_by("traces without data"):

@@ -42,6 +42,12 @@ def _what_if(path: str, **options: Any) -> Any:
     return what_if(path, **options)
 
 
+def _explained(path: str) -> Any:
+    from .snapshot.post_mortem import post_mortem
+
+    return post_mortem(path)
+
+
 def _is_snapshot(source: Any) -> bool:
     return isinstance(source, Snapshot) or (isinstance(source, Mapping) and is_snapshot(source))
 
@@ -85,6 +91,7 @@ SNAPSHOT_FILE = Form(
     suffixes=(".pickle", ".pkl"),
     opened=read_snapshot,
     what_if=_what_if,
+    explained=_explained,
 )
 
 WING = Wing(

@@ -185,7 +185,7 @@ def what_if(
         The file is no such snapshot, it has no trace, or a setting is not one of torch's; the message says which.
     """
     data, where, devices = walked_of(source)
-    walk = _chosen(devices, device, where)
+    walk = chosen(devices, device, where)
     record = record_of(walk)
     recorded = recorded_setting(data.get("allocator_settings"))
     size = sizes.in_bytes(capacity, "capacity", 1) if capacity is not None else _capacity_of(walk)
@@ -233,7 +233,8 @@ def _none(columns: int) -> npt.NDArray[np.int64]:
     return np.zeros((0, columns), np.int64)
 
 
-def _chosen(devices: list[Walked], device: int | None, where: str) -> Walked:
+def chosen(devices: list[Walked], device: int | None, where: str) -> Walked:
+    """The device that a caller asks for, or the only one that has events; SourceError says which there are."""
     traced = [walk for walk in devices if walk.events]
     there = ", ".join(str(walk.device) for walk in traced)
     if not traced:
