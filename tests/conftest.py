@@ -97,12 +97,15 @@ def _collections_are_of_this_file() -> None:
 
 
 @pytest.fixture(scope="module")
-def kernels_of_this_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """torch compiles kernels once for all tests of a file, and nothing is left behind."""
+def kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """torch compiles a kernel once for all tests, of all workers, and nothing is left behind. Graphs it compiles anew."""
     import torch._inductor.config
 
+    of_all = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_all = of_all.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(of_all / "inductor"))
         with torch._inductor.config.patch({"fx_graph_cache": False}):
             yield
 

@@ -25,7 +25,7 @@ from torch._inductor.codegen import memory_planning
 from torch._inductor.graph import GraphLowering
 
 functional = nn.functional
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once")
 
 
 class Attention(nn.Module):
