@@ -98,7 +98,7 @@ def _collections_are_of_this_file() -> None:
 
 @pytest.fixture(scope="module")
 def kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """torch compiles a kernel once for all tests, of all workers, and nothing is left behind. Graphs it compiles anew."""
+    """torch compiles a kernel once for the tests of all workers, but each graph anew. Nothing is left behind."""
     import torch._inductor.config
 
     of_all = tmp_path_factory.getbasetemp()
