@@ -71,7 +71,7 @@ class Broken(nn.Module):
 
 
 def mlp() -> nn.Module:
-    sizes = [16, 64, 64, 32, 64, 64, 8]
+    sizes = [16, 64, 32, 64, 8]
     return nn.Sequential(*(layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Softmax(-1))))
 
 
