@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile("quick", max_examples=40)
+    settings.register_profile("quick", max_examples=30)
     settings.register_profile("slow", max_examples=300)
     settings.load_profile("slow" if config.getoption("--slow") else "quick")
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
@@ -97,12 +97,15 @@ def _collections_are_of_this_file() -> None:
 
 
 @pytest.fixture(scope="module")
-def kernels_of_this_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """torch compiles kernels once for all tests of a file, and nothing is left behind."""
+def kernels_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """torch compiles a kernel once for the tests of all workers, but each graph anew. Nothing is left behind."""
     import torch._inductor.config
 
+    of_all = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_all = of_all.parent
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(of_all / "inductor"))
         with torch._inductor.config.patch({"fx_graph_cache": False}):
             yield
 

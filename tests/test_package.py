@@ -89,13 +89,22 @@ def targets(name: str, node: ast.AST) -> Iterator[str]:
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+@cache
 def imports() -> tuple[Import, ...]:
     """All imports between files of the package."""
     return tuple(
         Import(name, target)
         for name, path in sources().items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
+        for node in imported(path)
         for target in targets(name, node)
         if target != name
     )
@@ -140,7 +149,7 @@ def taken_by_wings() -> Iterator[tuple[str, str, str]]:
         if part(name) not in WINGS:
             continue
         package = path.relative_to(PACKAGE).parent.parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in imported(path):
             if isinstance(node, ast.ImportFrom) and node.level > len(package):
                 for alias in node.names:
                     inside = file_of([*(node.module or "").split("."), alias.name] if node.module else [alias.name])
@@ -169,14 +178,14 @@ def test_importers_of_networks_see_no_plans() -> None:
 
 def test_every_module_says_what_it_is() -> None:
     for path in sources().values():
-        assert ast.get_docstring(ast.parse(path.read_text())), path
+        assert ast.get_docstring(parsed(path)), path
 
 
 def test_heavy_packages_are_imported_inside_functions_only() -> None:
     for path in sources().values():
         if path.relative_to(PACKAGE).parts[0] in WINGS and path.stem != "__init__":
             continue  # imported by their __init__ when they are needed
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
             assert not {name.split(".")[0] for name in names} & {

@@ -20,18 +20,15 @@ def program_of(models: nn.Module | Mapping[str, Any], memory: Any, **config: Any
     """The program of a model, or of exported methods by name, planned by a pass."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning)
-        edge = lowered(models) if isinstance(models, Mapping) else copy.deepcopy(lowered_once(models))
+        edge = copy.deepcopy(lowered_once(tuple(models.items()) if isinstance(models, Mapping) else models))
         return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory, **config))
 
 
-def lowered(models: Any) -> Any:
-    return to_edge(models, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-
-
 @functools.cache
-def lowered_once(model: Any) -> Any:
-    """It takes most of the time that a program takes; passes of memory get a copy."""
-    return lowered(model)
+def lowered_once(models: Any) -> Any:
+    """A model, or pairs of names and methods. It takes most of the time of a program; passes of memory get a copy."""
+    methods = dict(models) if isinstance(models, tuple) else models
+    return to_edge(methods, compile_config=EdgeCompileConfig(_check_ir_validity=False))
 
 
 def runs(program: Any, *inputs: Args, method: str = "forward") -> list[list[Tensor]]:
@@ -54,6 +51,7 @@ class Widths(nn.Module):
         return left.mean((2, 3)).sum() + self.wider(right).mean((2, 3))
 
 
+@functools.cache
 def widths() -> tuple[Any, Args]:
     torch.manual_seed(0)
     inputs = (torch.randn(1, 3, 16, 16),)

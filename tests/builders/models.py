@@ -33,7 +33,7 @@ def resnet() -> Example:
     from transformers import ResNetConfig, ResNetForImageClassification
 
     config = ResNetConfig(
-        embedding_size=8, hidden_sizes=[16, 32], depths=[2, 2], layer_type="bottleneck", num_labels=10
+        embedding_size=8, hidden_sizes=[16, 32], depths=[1, 1], layer_type="bottleneck", num_labels=10
     )
     return _images(ResNetForImageClassification(config), size=32)
 
@@ -41,7 +41,7 @@ def resnet() -> Example:
 def convnext() -> Example:
     from transformers import ConvNextConfig, ConvNextForImageClassification
 
-    config = ConvNextConfig(num_stages=2, hidden_sizes=[8, 16], depths=[2, 2], num_labels=10)
+    config = ConvNextConfig(num_stages=2, hidden_sizes=[8, 16], depths=[1, 1], num_labels=10)
     return _images(ConvNextForImageClassification(config), size=32)
 
 
@@ -61,7 +61,7 @@ def vit() -> Example:
         image_size=32,
         patch_size=8,
         hidden_size=32,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=4,
         intermediate_size=64,
         num_labels=10,
@@ -108,7 +108,7 @@ def whisper() -> Example:
         num_mel_bins=16,
         d_model=32,
         encoder_layers=1,
-        decoder_layers=2,
+        decoder_layers=1,
         encoder_attention_heads=4,
         decoder_attention_heads=4,
         encoder_ffn_dim=64,

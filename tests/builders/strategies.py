@@ -12,7 +12,7 @@ import memplan
 from memplan import _core
 from memplan.kinds import KINDS
 
-QUICK = 40  # examples of the quick profile
+QUICK = 30  # examples of the quick profile
 # The same examples in every run, as many as the profile says (see conftest), and no deadlines: machines differ.
 BOUNDED = settings(derandomize=True, deadline=None)
 

@@ -25,6 +25,11 @@ def block(dropout: float = 0.1) -> Any:
     return torch.nn.Sequential(*layers, torch.nn.LayerNorm(64))
 
 
+def two_layers() -> Any:
+    """Searches for what runs again take long in larger ones."""
+    return torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32), torch.nn.Tanh())
+
+
 def step_of(model: Any, x: Any, optimizer: Any = None, autocast: Any = None) -> Any:
     def step() -> Any:
         with torch.autocast("cpu", autocast, enabled=autocast is not None):
@@ -329,12 +334,11 @@ def test_the_largest_batch_fits_for_real_and_one_more_does_not() -> None:
 
 
 def test_more_fits_where_ops_run_again() -> None:
-    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(3)])
     how: dict[str, Any] = {"args": (torch.randn(4, 32),), "axes": {"input": 0}, "train": True}
-    plain, fitted = (memplan.largest(model, "256KiB", fit=fit, **how) for fit in (False, True))
+    plain, fitted = (memplan.largest(two_layers(), "32KiB", fit=fit, **how) for fit in (False, True))
     assert fitted.size > plain.size
     assert fitted.total is not None
-    assert fitted.total <= 2**18
+    assert fitted.total <= 2**15
     assert fitted.changes
     assert fitted.added_cost > 0
     assert "changes to fit add" in str(fitted)
@@ -349,9 +353,11 @@ def test_a_budget_besides_what_is_kept() -> None:
     assert found.total == found.budget == at_40.total - at_40.kept
     assert memplan.largest(model, at_40.total, **how).size == 40
     assert "left out" in str(found)
-    fitted = memplan.largest(model, "kept + 100KiB", fit=True, **how)
+    small, how["args"] = two_layers(), (torch.randn(2, 32),)
+    kept = memplan.estimate(small, args=how["args"], train=True, optimizer="AdamW").kept
+    fitted = memplan.largest(small, "kept + 12KiB", fit=True, **how)
     assert fitted.total is not None
-    assert fitted.total <= 100 * 2**10 < at_40.kept
+    assert fitted.total <= 12 * 2**10 < kept
 
 
 def test_nothing_fits() -> None:

@@ -57,10 +57,10 @@ def check(seed: int, ops: int = 5) -> str:
     return "proven" if plan.order_optimal else "open"
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 60))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 90))])
 def test_no_order_and_no_sharing_beats_the_bound(part: int) -> None:
-    came = [check(seed) for seed in range(part * 150, part * 150 + 150)]
-    assert min(came.count("proven"), came.count("open")) > 15  # the others have one order
+    came = [check(seed) for seed in range(part * 100, part * 100 + 100)]
+    assert min(came.count("proven"), came.count("open")) > 10  # the others have one order
 
 
 # What a shape of a graph asks for

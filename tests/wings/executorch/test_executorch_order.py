@@ -14,29 +14,13 @@ pytest.importorskip("torch")
 pytest.importorskip("executorch")
 
 import torch
-from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
-from executorch.runtime import Runtime, Verification
 from torch import Tensor, nn
 
 from builders.branching import branching
+from builders.executorch_programs import program_of, runs
 from memplan.running.ordering import PieceGraph
 
 memory_planning_pass = memplan.executorch.memory_planning_pass
-
-
-def lowered(model: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> tuple[Any, Any]:
-    """A program, and the pass that has planned it."""
-    memory = memory_planning_pass(**options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exported = torch.export.export(model.eval(), inputs)
-        edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        return edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=memory)), memory
-
-
-def results(program: Any, *calls: tuple[Tensor, ...]) -> list[list[Tensor]]:
-    method = Runtime.get().load_program(program.buffer, verification=Verification.Minimal).load_method("forward")
-    return [[out.clone() for out in method.execute(call)] for call in calls]
 
 
 def assert_same(one: list[list[Tensor]], other: list[list[Tensor]]) -> None:
@@ -46,9 +30,12 @@ def assert_same(one: list[list[Tensor]], other: list[list[Tensor]]) -> None:
 
 def both(model: nn.Module, *calls: tuple[Tensor, ...], **options: Any) -> tuple[list[Any], list[Any]]:
     """The arenas in the given order and in the best one, after a look at the results."""
-    given, planned = lowered(model, calls[0], **options)
-    best, replanned = lowered(model, calls[0], order="best", **options)
-    assert_same(results(given, *calls), results(best, *calls))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exported = torch.export.export(model.eval(), calls[0])
+        planned, replanned = (memory_planning_pass(**options, order=order) for order in ("given", "best"))
+        given, best = (program_of(exported, memory) for memory in (planned, replanned))
+    assert_same(runs(given, *calls), runs(best, *calls))
     return planned.arenas, replanned.arenas
 
 

@@ -16,7 +16,7 @@ import memplan  # noqa: E402
 from memplan.explaining.held import ARENA  # noqa: E402
 from memplan.torch.training.holding import around  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 
 
 class Net(nn.Module):

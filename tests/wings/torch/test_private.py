@@ -1,6 +1,7 @@
 """The wall to torch: private names come through two files, and where one is missing, what needs it says so."""
 
 import ast
+import functools
 import json
 import os
 import subprocess
@@ -36,11 +37,15 @@ def dotted(node: ast.AST) -> list[str]:
     return [node.id] if isinstance(node, ast.Name) else []
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+
+
 def names_in(path: Path) -> Iterator[str]:
     """Private names of torch's modules in a file, with all that leads to them."""
-    found = ast.parse(path.read_text(encoding="utf-8"))
     known = {}
-    for node in ast.walk(found):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             mine = [one for one in node.names if one.name.split(".")[0] == "torch"]
             known |= {one.asname or "torch": one.name if one.asname else "torch" for one in mine}
@@ -48,7 +53,7 @@ def names_in(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "torch":
             known.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
             yield from (f"{node.module}.{one.name}" for one in node.names)
-    for node in ast.walk(found):
+    for node in nodes_of(path):
         chain = dotted(node)
         if len(chain) > 1 and chain[0] in known:
             yield ".".join([known[chain[0]], *chain[1:]])
@@ -56,7 +61,7 @@ def names_in(path: Path) -> Iterator[str]:
 
 def attributes_in(path: Path) -> set[str]:
     """Private attributes of objects that are not the file's own, also as strings, as for getattr."""
-    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    nodes = nodes_of(path)
     chains = [dotted(node) for node in nodes if isinstance(node, ast.Attribute)]
     found = {chain[-1] for chain in chains if chain and chain[0] not in ("self", "cls", "torch", "_aten")}
     found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}

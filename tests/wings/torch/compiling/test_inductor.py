@@ -38,7 +38,7 @@ from torch._inductor.codegen import wrapper
 from torch._inductor.utils import run_and_get_code
 from torch._inductor.virtualized import V
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 functional = nn.functional
 
 

@@ -235,7 +235,7 @@ def test_the_text_of_dtypes_views_and_concatenations(train: bool, place: list[st
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.ModuleList([nn.Linear(24, 24) for _ in range(4)])
+            self.layers = nn.ModuleList([nn.Linear(24, 24) for _ in range(2)])
 
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
             for layer in self.layers:

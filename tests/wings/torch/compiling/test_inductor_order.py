@@ -19,7 +19,7 @@ from builders.branching import BRANCHING, branching
 from memplan.torch.compiling import backend, compiling
 from memplan.torch.compiling.settings import settings_of
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 
 
 def compiled(model: Callable[..., Any], **options: Any) -> Callable[..., Any]:

@@ -27,7 +27,7 @@ import memplan  # noqa: E402
 from memplan.torch.compiling import paging  # noqa: E402
 from memplan.torch.training.library import CpuLibrary, cpu  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 SIDE = 1024  # of a matrix, 4 MiB
 BYTES = 4 * SIDE * SIDE
 

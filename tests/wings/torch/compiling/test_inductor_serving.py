@@ -24,7 +24,7 @@ from memplan.torch.compiling import compiled as compiled_code  # noqa: E402
 from memplan.torch.compiling import rewriting, scratch, serving  # noqa: E402
 from memplan.torch.compiling.serving import OUTSIDE, kernel_of  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 nn, functional = torch.nn, torch.nn.functional
 
 

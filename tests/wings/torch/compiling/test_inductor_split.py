@@ -250,15 +250,15 @@ def test_the_backend_takes_it() -> None:
 
 def test_inference_in_pieces_holds_less() -> None:
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1)).eval()
-    x = torch.randn(1, 1, 32, 32)
+    net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 1)).eval()
+    x = torch.randn(1, 1, 8, 96)
     torch._dynamo.reset()
     before = times_loaded()
-    run = torch.compile(net, backend="memplan", options={"budget": "kept + 28KiB", "allow": ["split"]})
+    run = torch.compile(net, backend="memplan", options={"budget": "kept + 12KiB", "allow": ["split"]})
     with torch.no_grad():
         torch.testing.assert_close(run(x), net(x))
     [found] = loaded_since(before)
-    assert max(found.planned) <= 28 * 1024  # the first convolution alone makes 32
+    assert max(found.planned) <= 12 * 1024  # the first convolution alone makes 24
 
 
 def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> None:

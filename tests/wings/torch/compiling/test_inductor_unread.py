@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from oracles.allocator import peak  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("kernels_of_this_file", "nothing_compiled")
+pytestmark = pytest.mark.usefixtures("kernels_compiled_once", "nothing_compiled")
 
 
 def figures(since: int) -> dict[str, dict[str, int]]:

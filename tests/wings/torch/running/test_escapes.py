@@ -64,7 +64,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def made(kernels_of_this_file: None) -> dict[str, Served]:
+def made(kernels_compiled_once: None) -> dict[str, Served]:
     module = Net().eval()
     plan = memplan.plan(module, args=(batch(0),), alignment=64)
     torch._dynamo.reset()
@@ -190,7 +190,7 @@ def test_a_loader_with_a_worker(served: Served) -> None:
 
 
 @pytest.mark.parametrize("way", ["compiled", "planned"])
-def test_what_hooks_keep(way: str, kernels_of_this_file: None) -> None:
+def test_what_hooks_keep(way: str, kernels_compiled_once: None) -> None:
     """Views of gradients, and a result inside of the network: later steps leave them as they were."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3))

@@ -130,7 +130,7 @@ def test_moves_are_not_written() -> None:
         _ = plan.program
 
 
-@pytest.mark.parametrize("seed", [*range(6), 151, 205, 256])  # the last ones: torch guesses other strides than kernels'
+@pytest.mark.parametrize("seed", [*range(3), 151, 205, 256])  # the last ones: torch guesses other strides than kernels'
 def test_random_networks_in_random_pieces(seed: int) -> None:
     chance = random.Random(seed)
     train = chance.random() < 0.5  # as in benchmarks/pieces_check.py

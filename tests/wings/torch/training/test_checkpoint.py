@@ -20,9 +20,9 @@ RNG_STATE = 5056  # bytes that a module keeps to draw the same numbers again
 
 
 @functools.cache
-def total_of_transformer() -> int:
+def total_of_transformer(blocks: int = 2) -> int:
     """The bytes that a step of training holds."""
-    model, x = transformer()
+    model, x = transformer(blocks)
     return memplan.estimate(model, args=(x,), train=True).total
 
 
@@ -230,7 +230,7 @@ def test_modules_that_change_what_they_read_are_left_alone() -> None:
             return self.mlp(x) * self.count
 
     torch.manual_seed(0)
-    model, x = torch.nn.Sequential(*[Counting() for _ in range(6)]), torch.randn(256, 32)
+    model, x = torch.nn.Sequential(*[Counting() for _ in range(3)]), torch.randn(256, 32)
     total = memplan.estimate(model, args=(x,), train=True).total
     plain = trained(copy.deepcopy(model), x)
     found = memplan.torch.checkpoint(model, total * 3 // 4, args=(x,))
@@ -241,8 +241,8 @@ def test_modules_that_change_what_they_read_are_left_alone() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_changes_on_top_of_others_go_in_any_order(first: int) -> None:
-    model, x = transformer()
-    total = total_of_transformer()
+    model, x = transformer(3)
+    total = total_of_transformer(3)
     plain = trained(copy.deepcopy(model), x)[0]
     below = memplan.torch.checkpoint(model, total * 8 // 10, args=(x,))
     above = memplan.torch.offload(model, total * 6 // 10, args=(x,))
@@ -258,11 +258,11 @@ def test_changes_on_top_of_others_go_in_any_order(first: int) -> None:
 
 
 def test_a_forward_of_its_own_comes_back() -> None:
-    model, x = transformer()
+    model, x = transformer(3)
     for part in model:
         part.forward = lambda x, part=part: type(part).forward(part, x) * 1.0
     own = [part.forward for part in model]
-    total = total_of_transformer()
+    total = total_of_transformer(3)
     memplan.torch.checkpoint(model, total * 7 // 10, args=(x,)).remove()
     assert [part.forward for part in model] == own
 

@@ -98,7 +98,7 @@ class Collecting(Other):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(20))
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(14))
 
     def forward(self, x: Any) -> Any:
         kept = []
