@@ -32,7 +32,7 @@ class Request:
     of: int | None = None
 
 
-def program(seed: int, length: int = 150) -> list[Request]:
+def program(seed: int, length: int = 150, empties: bool = True) -> list[Request]:
     """Requests of few or many sizes, small and large, on up to three streams, with steps that free all."""
     draw = random.Random(seed)
     sizes = [
@@ -46,7 +46,7 @@ def program(seed: int, length: int = 150) -> list[Request]:
     made: list[Request] = []
     live: list[int] = []
     while len(made) < length:
-        if draw.random() < 0.01:
+        if draw.random() < 0.01 and empties:
             made.append(Request(of=-1))
         elif not live or draw.random() < share:
             size = draw.choice(sizes)

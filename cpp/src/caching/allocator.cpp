@@ -421,6 +421,11 @@ CachingAllocator::Change CachingAllocator::unmap_pages(Index b) {
   merge(b, block(b).prev);
   merge(b, block(b).next);
   on.unmapped.insert(unmapped_key(b));
+  if (!is_split(b)) {  // the whole expandable segment
+    on.unmapped.erase(unmapped_key(b));
+    expandables_[at(block(b).expandable)].head = kNone;
+    unused_.push_back(b);
+  }
   reserved_ -= static_cast<Bytes>(end - begin);
   changes_.push_back({CachingAction::unmap_pages, begin, static_cast<Bytes>(end - begin)});
   return changes_.back();
@@ -436,14 +441,7 @@ void CachingAllocator::release_all(Shelf& on) {
       release(b);
     }
   }
-  for (const Index b : pages) {
-    unmap_pages(b);
-    if (!is_split(b) && !block(b).mapped) {  // the whole expandable segment
-      on.unmapped.erase(unmapped_key(b));
-      expandables_[at(block(b).expandable)].head = kNone;
-      unused_.push_back(b);
-    }
-  }
+  for (const Index b : pages) unmap_pages(b);
 }
 
 void CachingAllocator::release_cached() {

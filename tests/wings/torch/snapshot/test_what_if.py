@@ -31,7 +31,7 @@ def replayed(found: Any) -> memplan.torch.WhatIf:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_every_address_is_that_of_the_slow_allocator(setting: str, seed: int) -> None:
     found = recorded(program(seed), setting)
     replay = replayed(found).replay
@@ -41,7 +41,7 @@ def test_every_address_is_that_of_the_slow_allocator(setting: str, seed: int) ->
 
 
 @pytest.mark.parametrize("setting", ["", "expandable_segments:True", "roundup_power2_divisions:4"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_trace_may_begin_in_the_middle(setting: str, seed: int) -> None:
     """What is not known: how far a block from before reached, if nothing was put behind it. So decisions may differ."""
     found = recorded(program(seed + 100), setting, kept=0.5)
@@ -117,7 +117,7 @@ def test_blocks_of_other_streams_are_free_when_their_events_are() -> None:
 @pytest.mark.parametrize("recorded_with", ["", "expandable_segments:True"])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_are_what_the_slow_allocator_reserves(recorded_with: str, seed: int) -> None:
-    requests = [request for request in program(seed + 50) if request.of != -1]
+    requests = program(seed + 50, empties=False)
     w = memplan.torch.what_if(recorded(requests, recorded_with).snapshot, settings=SETTINGS)
     rows = {row.setting: row.reserved for row in w.rows}
     assert w.rows[0].setting == recorded_with
@@ -128,7 +128,7 @@ def test_rows_are_what_the_slow_allocator_reserves(recorded_with: str, seed: int
 @pytest.mark.parametrize("expandable", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_capacity_fits_what_the_slow_allocator_fits(expandable: bool, seed: int) -> None:
-    requests = [request for request in program(seed + 70) if request.of != -1]
+    requests = program(seed + 70, empties=False)
     setting = "expandable_segments:True" if expandable else ""
     found = recorded(requests, setting)
     for share in (0.7, 0.9, 1.0):
@@ -175,8 +175,8 @@ def test_a_snapshot_of_memory_that_ran_out_says_what_there_was() -> None:
 def test_lines_that_keep_free_bytes_are_found() -> None:
     events = recorded([Request(3 * MIB), Request(5 * MIB), Request(of=0)]).snapshot
     w = memplan.torch.what_if(events)
-    (line,) = w.pinned
-    assert (line.line, line.blocks, line.bytes, line.free) == ("train.py:1:step", 1, 5 * MIB, 15 * MIB)
+    found = {(pin.line, pin.blocks, pin.bytes, pin.free) for pin in w.pinned}
+    assert found == {(f"train.py:{k}:step", 1, size * MIB, 6 * MIB) for k, size in ((0, 3), (1, 5))}
 
 
 @pytest.mark.parametrize(
@@ -216,11 +216,11 @@ def test_settings_of_a_snapshot() -> None:
     assert recorded_setting(None) == recorded_setting({"max_split_size": -1}) == ""
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_random_requests_reserve_what_the_slow_allocator_does(seed: int) -> None:
     """All settings at once: a limit, garbage collection, a capacity."""
     draw = random.Random(seed)
-    requests = [Request(r.size, 0, r.of) for r in program(seed, 250) if r.of != -1]
+    requests = [Request(r.size, 0, r.of) for r in program(seed, 250, empties=False)]
     text = draw.choice(list(SETTINGS))
     capacity = draw.randint(1, 40) * 40 * MIB
     more: Dict = {"capacity": capacity} if draw.random() < 0.7 else {}
@@ -248,7 +248,7 @@ def test_random_requests_reserve_what_the_slow_allocator_does(seed: int) -> None
 # Bad input
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_mutated_snapshots_give_clear_errors_or_figures(seed: int) -> None:
     draw = random.Random(seed)
     data = copy.deepcopy(recorded(program(seed, 40), draw.choice(list(SETTINGS))).snapshot)
