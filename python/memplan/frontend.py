@@ -49,7 +49,7 @@ class Form:
         Takes a path, and ``capacity=``, ``device=`` and ``settings=``. Returns what an allocator would have reserved
         with other settings, which prints itself and has `plot`. None if the file is no record of an allocator.
     explained : callable or None
-        Takes a path. Returns what `memplan explain` prints of the file instead of a plan's explanation; it has
+        Takes a path and ``device=``. Returns what `memplan explain` prints of the file instead of a plan's explanation; it has
         `to_html` and `to_json`. None if plans of it are explained.
     program : callable or None
         Takes a `Source`, and returns the `Program` that runs plans of it; None if plans of it do not run.
@@ -64,7 +64,7 @@ class Form:
     accepts: Callable[[Any], bool] | None = None
     opened: Callable[[str], Any] | None = None
     what_if: Callable[..., Any] | None = None
-    explained: Callable[[str], Any] | None = None
+    explained: Callable[..., Any] | None = None
     program: Callable[[Any], Any] | None = None
     engines: tuple[str, ...] = ()
 

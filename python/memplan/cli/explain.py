@@ -50,9 +50,10 @@ def run(options: argparse.Namespace) -> int:
     from ..importers import form_of
 
     check_targets([options.json, options.html], [options.source])
-    if (explained := form_of(options.source).explained) is not None:
+    explained, blocks = form_of(options.source).explained, options.blocks or {}
+    if explained is not None and not blocks.keys() - {"device"}:  # of one stream or pool, the plan is explained
         with waiting(f"reading {options.source}"):
-            recorded = explained(options.source)
+            recorded = explained(options.source, **blocks)
         write_files(options, {"json": recorded.to_json, "html": recorded.to_html})
         with readers_may_leave():
             print(recorded)

@@ -42,10 +42,10 @@ def _what_if(path: str, **options: Any) -> Any:
     return what_if(path, **options)
 
 
-def _explained(path: str) -> Any:
+def _explained(path: str, device: int | None = None) -> Any:
     from .snapshot.post_mortem import post_mortem
 
-    return post_mortem(path)
+    return post_mortem(path, device=device)
 
 
 def _is_snapshot(source: Any) -> bool:
