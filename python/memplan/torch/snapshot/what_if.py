@@ -211,7 +211,8 @@ def record_of(walk: Walked) -> _core.CachingRecord:
     private = sorted({pool[1] for pool in walk.pools if pool[1] != MAIN})
     group = {MAIN: 0} | {name: k + 1 for k, name in enumerate(private)}
     streams = sorted({stream for stream, _ in walk.pools}, key=lambda stream: stream % 2**64)  # as torch orders them
-    pools = [(streams.index(stream), group[name]) for stream, name in walk.pools]
+    rank = {stream: k for k, stream in enumerate(streams)}
+    pools = [(rank[stream], group[name]) for stream, name in walk.pools]
     segments = [(s.address, s.size, walk.number(s.pool), s.small, s.expandable) for s in walk.segments]
     blocks = [
         (address, size, asked, walk.number(s.pool))
