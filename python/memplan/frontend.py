@@ -49,8 +49,8 @@ class Form:
         Takes a path, and ``capacity=``, ``device=`` and ``settings=``. Returns what an allocator would have reserved
         with other settings, which prints itself and has `plot`. None if the file is no record of an allocator.
     explained : callable or None
-        Takes a path and ``device=``. Returns what `memplan explain` prints of the file instead of a plan's explanation; it has
-        `to_html` and `to_json`. None if plans of it are explained.
+        Takes a path and ``device=``. Returns what `memplan explain` prints of the file instead of a plan's explanation.
+        It has `to_html` and `to_json`. None if plans of it are explained.
     program : callable or None
         Takes a `Source`, and returns the `Program` that runs plans of it; None if plans of it do not run.
     engines : tuple of str

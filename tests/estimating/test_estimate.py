@@ -489,3 +489,33 @@ def test_the_command_line_estimates(tmp_path: Any, capsys: pytest.CaptureFixture
     ]:
         assert run(*arguments) == 2
         assert says in capsys.readouterr().err
+
+
+class Rebinding(torch.optim.Optimizer):
+    """AdamW as many write it: each step makes new states, and frees the old ones one by one."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {"lr": 1e-3})
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for p in (p for group in self.param_groups for p in group["params"]):
+            own = self.state[p]
+            if not own:
+                own["m"], own["v"] = torch.zeros_like(p.data), torch.zeros_like(p.data)
+            own["m"] = 0.9 * own["m"] + 0.1 * p.grad
+            own["v"] = 0.9 * own["v"] + 0.1 * p.grad * p.grad
+            p.data -= 1e-3 * own["m"] / (own["v"].sqrt() + 1e-8)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_states_that_a_step_replaces_are_held_once(device: str) -> None:
+    layers, width = 6, 256
+    model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(layers)))
+    one = width * width * 4
+    found = memplan.estimate(model, args=(torch.ones(1, width),), train=True, optimizer=Rebinding, device=device)
+    assert found.phase == "update"
+    assert found.weights == found.gradients == layers * one
+    assert 2 * layers * one <= found.states <= (2 * layers + 1) * one
+    assert found.temporaries <= 3 * one
+    if found.reserved is not None:
+        assert found.total - 8 * 2**20 <= found.reserved <= found.total + 24 * 2**20

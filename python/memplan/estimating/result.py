@@ -42,8 +42,8 @@ class Estimate:
     device : str
         "cpu" or "cuda".
     reserved : int or None
-        On CUDA, what torch's caching allocator reserves by the end of the step. It frees what it only caches
-        before it runs out of memory.
+        On CUDA, the most that torch's caching allocator reserves in the first three steps of a loop. It frees what
+        it only caches before it runs out of memory.
     notes : tuple of str
         What is not known.
     """

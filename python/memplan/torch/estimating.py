@@ -16,6 +16,7 @@ from .reading import accepts
 if TYPE_CHECKING:
     from .reading.dry_run import DryRun
 
+_STEPS = 3
 CUBLAS = 8_519_680  # bytes that torch gives to cuBLAS for a stream, up to the A100
 
 
@@ -52,6 +53,8 @@ def of_run(found: DryRun, device: str) -> result.Estimate:
     alive = (np.array(found.first, np.int64) <= worst) & (worst < np.array(found.last, np.int64))
     gradient = np.zeros(len(size), bool)
     gradient[list(found.gradient)] = True
+    state = np.zeros(len(size), bool)
+    state[[*found.replaced, *found.replacing]] = True
     forward = np.array(found.phase, np.int64) == 0
     kept = [found.weights, found.states, found.inputs]
     more = sum(-(-s // unit) * unit - s for sizes in kept for s in sizes)
@@ -60,26 +63,70 @@ def of_run(found: DryRun, device: str) -> result.Estimate:
     return result.Estimate(
         weights=sum(found.weights),
         gradients=int(size[alive & gradient].sum()),
-        states=sum(found.states),
+        states=sum(found.states) + int(size[alive & state].sum()),
         inputs=sum(found.inputs),
         activations=int(size[alive & forward & ~gradient].sum()),
-        temporaries=int(size[alive & ~forward & ~gradient].sum()),
+        temporaries=int(size[alive & ~forward & ~gradient & ~state].sum()),
         workspaces=workspace + (CUBLAS if device == "cuda" else 0),
         rounding=more + int((rounded - size)[alive].sum()),
         phase=phase,
         at=found.ops[worst].removesuffix(".default") if found.ops else "",
         device=device,
-        reserved=_core.reserved_by_caching(problem_of(found)) if device == "cuda" else None,
+        reserved=reserved_by(found) if device == "cuda" else None,
         notes=_notes(found, device),
     )
 
 
-def problem_of(found: DryRun) -> _core.Problem:
-    """All storages of a step, those that are there before it too."""
-    kept = [*found.weights, *found.states, *found.inputs]
+def reserved_by(found: DryRun) -> int:
+    """The most bytes that torch's caching allocator for CUDA reserves in the first steps of a loop.
+
+    The first step makes the states of the optimizer. What a step leaves in the cache serves the next one.
+    """
+    rows: list[int] = []  # row k >= 0 allocates, row -k - 1 frees what row k allocated
+    sizes: list[int] = []
+
+    def allocate(size: int) -> int:
+        rows.append(len(rows))
+        sizes.append(size)
+        return rows[-1]
+
+    def free(row: int) -> None:
+        rows.append(-row - 1)
+        sizes.append(0)
+
     ops = len(found.ops)
-    size, first = [*kept, *found.size], [0] * len(kept) + [first + 1 for first in found.first]
-    return _core.Problem(size, first, [ops + 1] * len(kept) + [last + 1 for last in found.last])
+    before = set(found.replaced)
+    born: list[list[int]] = [[] for _ in range(ops)]
+    dead: list[list[int]] = [[] for _ in range(ops + 1)]
+    for k, (first, last) in enumerate(zip(found.first, found.last, strict=True)):
+        if k not in before:
+            born[first].append(k)
+        dead[last].append(k)
+    for size in (*found.weights, *found.inputs, CUBLAS):
+        allocate(size)
+    update = found.phases.index(2) if 2 in found.phases else ops
+    stays = set(found.replacing)
+    row_of: dict[int, int] = {}
+    for step in range(_STEPS):
+        for op in range(ops):
+            for k in dead[op]:
+                free(row_of.pop(k))
+            if step == 0 and op == update:
+                for size in found.states:
+                    allocate(size)
+                row_of |= {k: allocate(found.size[k]) for k in found.replaced}
+            row_of |= {k: allocate(found.size[k]) for k in born[op]}
+            if found.workspaces[op]:
+                free(allocate(found.workspaces[op]))
+        for k in dead[ops]:
+            if k not in stays:
+                free(row_of.pop(k))
+        # What took the place of states is what the next step replaces
+        left = sorted(found.replacing, key=lambda k: found.size[k])
+        for old, new in zip(sorted(found.replaced, key=lambda k: found.size[k]), left, strict=False):
+            if new in row_of:
+                row_of[old] = row_of.pop(new)
+    return int(_core.reserve(np.array(rows), np.array(sizes), _core.CachingSettings()).reserved)
 
 
 def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:

@@ -54,6 +54,9 @@ class DryRun:
     last: list[int] = field(default_factory=list)
     phase: list[int] = field(default_factory=list)  # whether it is born FORWARD, BACKWARD or in the UPDATE
     gradient: set[int] = field(default_factory=set)  # positions of those that are gradients of parameters
+    # positions of states that the update replaces, from the first op on, and of those that take their place
+    replaced: list[int] = field(default_factory=list)
+    replacing: list[int] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)  # the operators that ran, by type
     phases: list[int] = field(default_factory=list)  # in which phase each op runs
     workspaces: list[int] = field(default_factory=list)  # what the kernels of each op are known to need besides
@@ -188,6 +191,7 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._know(known)
         self._rewriting: Rewriting | None = None
         self._done = False
+        self._states: list[tuple[int, int]] = []  # of states before the step: bytes, and the op that frees them
         self._linear = Biased()
         self._end_of: dict[int, int] = {}  # of a storage's id, the op that writes over it in eager torch
 
@@ -285,6 +289,36 @@ class Births(TorchDispatchMode):  # type: ignore[no-untyped-call]
         changed = [p for p, version in zip(parameters, versions, strict=True) if version_of(p) > version]
         self._found.states = _sizes(t for p in changed for t in states.get(p, ()))
 
+    def watch_states(self, storages: Iterable[Any]) -> None:
+        """These states are there before the step, which may replace them."""
+        this = weakref.ref(self)
+
+        def freed(number: int, key: int) -> Callable[[Any], None]:
+            def note(_: Any) -> None:
+                births = this()
+                if births is not None and births._refs.pop(key, None) is not None and not births._done:
+                    births._states[number] = births._states[number][0], len(births._found.ops)
+
+            return note
+
+        for number, storage in enumerate(storages):
+            self._states.append((storage.nbytes(), -1))
+            self._refs[id(storage)] = weakref.ref(storage, freed(number, id(storage)))
+
+    def sort_states(self, storages: Iterable[Any]) -> None:
+        """Tell states that stay from those that the step replaced, and find what took their place."""
+        self._done = True
+        found = self._found
+        found.states = [size for size, end in self._states if end < 0]
+        found.replacing = [place for s in storages if (place := self._place.get(id(s))) is not None]
+        for size, end in self._states:
+            if end >= 0:
+                found.replaced.append(len(found.size))
+                found.size.append(size)
+                found.first.append(0)
+                found.last.append(end)
+                found.phase.append(UPDATE)
+
     def end(self) -> None:
         """What is alive now is alive to the end of the phase, or as a gradient to the end of the step."""
         self._done = True
@@ -341,17 +375,23 @@ def _update(found: DryRun, given: Any, parameters: Mapping[Tensor, bool], device
                 metas[id(p)].grad = torch.empty_like(metas[id(p)]) if gets_one else None
             if not recorded:
                 step_of(optimizer)
-        states = [t for value in optimizer.state.values() for t in value.values() if isinstance(t, Tensor)]
-        found.states = _sizes(states)
         gradients = [meta.grad for meta in metas.values() if meta.grad is not None]
-        births = Births(found, [*metas.values(), *gradients, *states])
+        births = Births(found, [*metas.values(), *gradients])
         births.phase = UPDATE
+        births.watch_states(_states(optimizer))
         with torch.no_grad(), births:
             step_of(optimizer)
+        births.sort_states(_states(optimizer))
     except SourceError:
         raise
     except Exception as error:
         raise SourceError(f"optimizer {type(optimizer).__name__}: {explain(error)}") from error
+
+
+def _states(optimizer: Optimizer) -> Iterator[Any]:
+    """The storages of its states, each once."""
+    tensors = (t for value in optimizer.state.values() for t in value.values() if isinstance(t, Tensor))
+    yield from {id(t.untyped_storage()): t.untyped_storage() for t in tensors}.values()
 
 
 def _as_on(device: str | None, optimizer: Optimizer) -> None:
