@@ -14,8 +14,8 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kMostIterations = 1 << 22;
-constexpr std::int64_t kMostRuns = 1 << 23;  // of bytes, in all iterations of an op
+constexpr std::int64_t kMostWalked = 1 << 22;
+constexpr std::int64_t kMostByteRuns = 1 << 23;  // of bytes, in all iterations of an op
 
 // Iterations that are run together, so that there are at most so many: a power of two.
 std::int64_t together(std::int64_t iterations, std::int64_t most) {
@@ -148,7 +148,7 @@ class RowWalk {
   std::string run(std::int64_t group) {
     group_ = group;
     iteration_.assign(loops_, {});
-    has_hulls_ = runs() > kMostRuns;
+    has_hulls_ = runs() > kMostByteRuns;
     for (const WalkedRows& output : written_first_)
       for (const ByteRun& run : output.written) written_.add(run);
     step(0);
@@ -273,13 +273,13 @@ std::string walk_rows(const Graph& graph, const Op& op, const std::vector<Walked
       if (const Tensor& tensor = graph.tensor((*tensors)[walked.position]); !has_plain_rows(tensor))
         return "overlaps tensor " + quoted(tensor.name) + ", whose bytes are not those of its shape";
   const std::int64_t outermost = op.loops[at(op.ordered[0])].extent;
-  std::string wrong = RowWalk(graph, op, inputs, outputs, 1, false).run(together(outermost, kMostIterations));
+  std::string wrong = RowWalk(graph, op, inputs, outputs, 1, false).run(together(outermost, kMostWalked));
   if (wrong.empty() || (op.ordered.size() == 1 && !op.reads_first)) return wrong;
   std::int64_t count = 1;
   for (std::size_t l = 0; l < op.ordered.size(); ++l) {
     const std::int64_t extent = op.loops[at(op.ordered[l])].extent;
-    if (extent > kMostIterations / count)
-      return RowWalk(graph, op, inputs, outputs, l + 1, false).run(together(extent, kMostIterations / count));
+    if (extent > kMostWalked / count)
+      return RowWalk(graph, op, inputs, outputs, l + 1, false).run(together(extent, kMostWalked / count));
     count *= extent;
   }
   return RowWalk(graph, op, inputs, outputs, op.ordered.size(), op.reads_first).run(1);

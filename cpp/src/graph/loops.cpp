@@ -7,7 +7,7 @@ namespace memplan {
 
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;  // of each number, so that no product exceeds int64
+constexpr std::int64_t kMostEach = std::int64_t{1} << 31;  // of each number, so that no product exceeds int64
 
 std::int64_t divided_down(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return -divided_down(-a, b); }
@@ -25,7 +25,7 @@ std::string outside(const std::string& what, Index position, std::size_t count) 
 }
 
 std::string not_between(const std::string& what, std::int64_t least, std::int64_t got) {
-  return what + " must be from " + std::to_string(least) + " to " + std::to_string(kMost) + ", got " +
+  return what + " must be from " + std::to_string(least) + " to " + std::to_string(kMostEach) + ", got " +
          std::to_string(got);
 }
 
@@ -43,7 +43,7 @@ RowRange rows_written(const LoopWrite& write, RowRange iterations, std::int64_t 
 }
 
 std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs) {
-  if (loop.extent < 1 || loop.extent > kMost) return not_between("extent", 1, loop.extent);
+  if (loop.extent < 1 || loop.extent > kMostEach) return not_between("extent", 1, loop.extent);
   std::vector<bool> is_read(inputs, false);
   for (const LoopRead& read : loop.reads) {
     if (!is_position(read.input, inputs)) return outside("input", read.input, inputs);
@@ -51,9 +51,9 @@ std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs
     is_read[at(read.input)] = true;
     for (const auto& [what, least, value] : {std::tuple{"step", std::int64_t{1}, read.step},
                                              {"window", 1, read.window},
-                                             {"before", -kMost, read.before},
+                                             {"before", -kMostEach, read.before},
                                              {"per", 1, read.per}})
-      if (value < least || value > kMost) return not_between(what, least, value);
+      if (value < least || value > kMostEach) return not_between(what, least, value);
   }
   std::vector<bool> is_made(outputs, false);
   const auto make = [&](Index output) -> std::string {
@@ -64,7 +64,7 @@ std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs
   };
   for (const LoopWrite& write : loop.writes) {
     if (std::string wrong = make(write.output); !wrong.empty()) return wrong;
-    if (write.step < 1 || write.step > kMost) return not_between("step", 1, write.step);
+    if (write.step < 1 || write.step > kMostEach) return not_between("step", 1, write.step);
   }
   for (const Index output : loop.sums)
     if (std::string wrong = make(output); !wrong.empty()) return wrong;

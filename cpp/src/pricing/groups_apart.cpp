@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kWindow = 1024, kStep = 512;  // buffers
 constexpr int kGrowths = 12;                        // per buffer
 constexpr std::size_t kMostGroups = 96;
-constexpr std::int32_t kFree = -2, kGroupsApart = -1;  // of two buffers: may share for nothing, never share
+constexpr std::int32_t kForNothing = -2, kGroupsApart = -1;  // of two buffers: may share for nothing, never share
 
 // Buffers born one after another, and what is between every two of them.
 class Window {
@@ -27,7 +27,7 @@ class Window {
          const Deadline& deadline)
       : problem_(problem), pairs_(pairs), buffers_(buffers), words_(buffers.size() / 64 + 1) {
     const std::size_t count = buffers.size();
-    between_.assign(count * count, kFree);
+    between_.assign(count * count, kForNothing);
     joined_.assign(count, Bits(words_, 0));
     deadline.tick(at(problem.count()) / 8 + pairs.size());
     std::vector<Index> place(at(problem.count()), kNone);

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::size_t kMostParts = 256;  // of a buffer that is rounded: it takes their square
 
-using Lives = std::vector<std::pair<Step, Step>>;  // spans of steps, ascending, apart
+using Spans = std::vector<std::pair<Step, Step>>;  // spans of steps, ascending, apart
 
-Lives united(Lives lives) {
+Spans united(Spans lives) {
   std::sort(lives.begin(), lives.end());
-  Lives all;
+  Spans all;
   for (const auto& [first, last] : lives) {
     if (!all.empty() && first <= all.back().second)
       all.back().second = std::max(all.back().second, last);
@@ -36,10 +36,10 @@ void round_outwards(std::span<const Part> parts, Bytes granule, std::vector<Part
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  Lives below;
+  Spans below;
   std::size_t begun = rounded.size();  // the parts of the band below
   for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    Lives lives;
+    Spans lives;
     for (const Part& part : parts)
       if (begin_of(part) <= cuts[k] && cuts[k] < end_of(part)) lives.emplace_back(part.first, part.last);
     lives = united(std::move(lives));

@@ -86,14 +86,14 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
 
 namespace {
 
-constexpr int kMostAsked = 4;                       // loads that are asked for, until the plan fits too
-constexpr double kPartAsItIs = 0.3;                 // of the time, without pieces
-constexpr double kPartOfPieces = 0.7;               // of what is left, to find them
-constexpr double kPartOfReordering = 0.3;           // of what is left, to find one of the ops
-constexpr double kPartOfFirst = 0.5;                // of the time, for the loops of views as they are given
-constexpr double kWorth = 0.01;                     // of the peak, for which the other order of them is taken
-constexpr std::int64_t kFits = 8, kLeastFits = 32;  // a part of the work for each graph that is made to fit
-constexpr std::int64_t kSearches = 4;               // and for each search of regions but the first
+constexpr int kMostAsked = 4;                                 // loads that are asked for, until the plan fits too
+constexpr double kPartUnsplit = 0.3;                          // of the time, without pieces
+constexpr double kPartOfPieces = 0.7;                         // of what is left, to find them
+constexpr double kPartOfReordering = 0.3;                     // of what is left, to find one of the ops
+constexpr double kPartOfFirst = 0.5;                          // of the time, for the loops of views as they are given
+constexpr double kWorth = 0.01;                               // of the peak, for which the other order of them is taken
+constexpr std::int64_t kShareOfFits = 8, kShareOfLeast = 32;  // a part of the work for each graph that is made to fit
+constexpr std::int64_t kSearches = 4;                         // and for each search of regions but the first
 constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
@@ -136,8 +136,8 @@ class SplitSolver {
     };
     const bool enough = split_.capacity && load_of(*graph_) <= *split_.capacity;
     if (others_ || reorder || enough) {
-      consider([&] { return std::optional(SplitPlan{fitted(graph_, facts_, reorder, kPartAsItIs), {}, {}, {}, {}}); });
-      const bool ended = split_.time_limit && seconds_since(begin_) > kPartAsItIs * *split_.time_limit;
+      consider([&] { return std::optional(SplitPlan{fitted(graph_, facts_, reorder, kPartUnsplit), {}, {}, {}, {}}); });
+      const bool ended = split_.time_limit && seconds_since(begin_) > kPartUnsplit * *split_.time_limit;
       if (!ended) fitted_.emplace_back();  // in no pieces, in either order
     }
     if (!best || !split_.capacity || best->fitted.added_cost > 0) {
@@ -184,7 +184,7 @@ class SplitSolver {
     FitOptions options = fit_;
     options.capacity = split_.capacity.value_or(0);
     limit(options, share);
-    options.work /= split_.capacity ? kFits : kLeastFits;
+    options.work /= split_.capacity ? kShareOfFits : kShareOfLeast;
     if (split_.capacity) return solve_changed(graph, facts, storage_, options, reorder, planner_);
     return solve_changed_least(graph, facts, storage_, options, reorder, planner_);
   }
@@ -303,7 +303,7 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   const auto begin = split.start.value_or(std::chrono::steady_clock::now());
   FitOptions part = fit;
   static_cast<Limits&>(part) = split;
-  part.time_limit = share_of(split.time_limit, kPartAsItIs);
+  part.time_limit = share_of(split.time_limit, kPartUnsplit);
   std::optional<FittedPlan> given =
       try_as_it_is(as_it_is.value_or(AsItIs{graph, storage}), planner, split.capacity, part).plan;
   if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};

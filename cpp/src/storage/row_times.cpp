@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMostTimedRows = 1 << 20;
 constexpr std::int64_t kMostRowLooks = 1 << 24;  // at pairs of rows
-constexpr std::int64_t kMostRuns = std::int64_t{1} << 62;
+constexpr std::int64_t kMostRowRuns = std::int64_t{1} << 62;
 
 using Iteration = std::int64_t;  // of all ordered loops, in the order in which they run
 constexpr Iteration kNeverRead = -2;
@@ -40,7 +40,7 @@ std::optional<LoopNest> loop_nest_of(const Op& op) {
   nest.weights.resize(nest.loops.size());
   for (std::size_t l = nest.loops.size(); l-- > 0;) {
     nest.weights[l] = count;
-    if (nest.loops[l]->extent > std::min(kMostTimedRows, kMostRuns / count)) return std::nullopt;
+    if (nest.loops[l]->extent > std::min(kMostTimedRows, kMostRowRuns / count)) return std::nullopt;
     count *= nest.loops[l]->extent;
   }
   return nest;
