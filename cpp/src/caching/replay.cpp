@@ -12,10 +12,10 @@ namespace memplan {
 namespace {
 
 // The blocks of a program in an allocator, by the program's numbers.
-class Held {
+class ProgramBlocks {
  public:
-  explicit Held(BegunReplay begun) : Held(std::move(begun.allocator), std::move(begun.held)) {}
-  Held(CachingAllocator allocator, std::vector<Index> held)
+  explicit ProgramBlocks(BegunReplay begun) : ProgramBlocks(std::move(begun.allocator), std::move(begun.held)) {}
+  ProgramBlocks(CachingAllocator allocator, std::vector<Index> held)
       : allocator_(std::move(allocator)), held_(std::move(held)) {}
 
   // The allocator's block; kNone if memory ran out.
@@ -86,7 +86,7 @@ class Replaying {
 
   CachingReplay&& result() && { return std::move(result_); }
   CachingAllocator& allocator() { return held_.allocator(); }
-  const Held& held() const { return held_; }
+  const ProgramBlocks& held() const { return held_; }
   const UndoneRecord& start() const { return start_; }
 
  private:
@@ -171,7 +171,7 @@ class Replaying {
 
   const CachingRecord& record_;
   const UndoneRecord start_;
-  Held held_;
+  ProgramBlocks held_;
   CachingReplay result_;
   std::optional<CachingEvent> offered_;
   Bytes recorded_ = 0;
@@ -207,7 +207,7 @@ class Running {
 
   CachingRun&& result() && { return std::move(result_); }
   CachingAllocator& allocator() { return held_.allocator(); }
-  const Held& held() const { return held_; }
+  const ProgramBlocks& held() const { return held_; }
   const UndoneRecord& start() const { return start_; }
 
  private:
@@ -282,7 +282,7 @@ class Running {
 
   const CachingRecord& record_;
   const UndoneRecord start_;
-  Held held_;
+  ProgramBlocks held_;
   std::vector<char> gives_back_;
   CachingRun result_;
   std::int64_t at_ = -1;

@@ -9,12 +9,12 @@ namespace memplan {
 
 namespace {
 
-constexpr CachingPool kOne[] = {{0, 0}};
+constexpr CachingPool kOnePool[] = {{0, 0}};
 
 }  // namespace
 
 Bytes reserved_by_caching(const Problem& problem) {
-  CachingAllocator allocator({}, kOne);
+  CachingAllocator allocator({}, kOnePool);
   const std::vector<Index> deaths = by_death(problem);
   std::vector<Index> held(at(problem.count()));
   std::size_t dead = 0;
@@ -28,7 +28,7 @@ Bytes reserved_by_caching(const Problem& problem) {
 }
 
 CachingRun reserve(std::span<const std::int64_t> rows, std::span<const Bytes> size, const CachingSettings& settings) {
-  CachingAllocator allocator(settings, kOne);
+  CachingAllocator allocator(settings, kOnePool);
   CachingRun run;
   std::vector<Index> held(rows.size(), kNone);
   for (std::size_t k = 0; k < rows.size(); ++k) {

@@ -130,15 +130,15 @@ Bytes saturated_align_up(Bytes size, Bytes alignment) {
 }
 
 // The parts in use at any step of the buffer's life: none, one, or several.
-enum class Overlap { kNothing, kOne, kSeveral };
+enum class Meeting { kNothing, kOne, kSeveral };
 
-std::pair<Overlap, std::size_t> overlap(const TemporalSplit& split, Step first, Step last) {
+std::pair<Meeting, std::size_t> overlap(const TemporalSplit& split, Step first, Step last) {
   auto at = std::partition_point(split.live.begin(), split.live.end(), [&](const Live& l) { return l.last <= first; });
-  if (at == split.live.end() || at->first >= last) return {Overlap::kNothing, 0};
+  if (at == split.live.end() || at->first >= last) return {Meeting::kNothing, 0};
   const std::size_t part = at->part;
   for (++at; at != split.live.end() && at->first < last; ++at)
-    if (at->part != part) return {Overlap::kSeveral, 0};
-  return {Overlap::kOne, part};
+    if (at->part != part) return {Meeting::kSeveral, 0};
+  return {Meeting::kOne, part};
 }
 
 // Looks below the root, lower bytes before upper ones, until a temporal split takes the buffer.
@@ -150,11 +150,11 @@ bool Tree::allocate_inside(Index i) {
     deadline_.tick();
     if (!may_grow && problem_.size(i) > temporal(t).size) continue;
     const auto [found, part] = overlap(temporal(t), problem_.first(i), problem_.last(i));
-    if (found == Overlap::kNothing) {
+    if (found == Meeting::kNothing) {
       place(t, i);
       return true;
     }
-    const Node inside = found == Overlap::kOne ? temporal(t).parts[part].split : kNone;
+    const Node inside = found == Meeting::kOne ? temporal(t).parts[part].split : kNone;
     if (inside == kNone) continue;
     waiting.push_back({spatial(inside).upper, may_grow});
     waiting.push_back({spatial(inside).lower, false});
