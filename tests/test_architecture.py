@@ -20,6 +20,7 @@ FLOORS = (
     "graph",
     "storage",
     "placing",
+    "caching",
     "search",
     "search/pairs",
     "search/valley",
@@ -48,6 +49,7 @@ HEADERS_ALONE = {  # public headers without a source of their name
     "layout": "problem",
     "plan_options": "problem",
     "order_info": "order",
+    "caching": "caching",
 }
 
 
