@@ -113,6 +113,31 @@ def _snapshot() -> None:
     assert read_snapshot({"segments": [], "device_traces": [events]}).problem().size.tolist() == [512]
 
 
+def _what_if() -> None:
+    from .snapshot.what_if import what_if
+
+    size = 20 * 2**20
+    events = [{"action": action, "addr": 2**30, "size": size, "stream": 0} for action in ("segment_alloc", "alloc")]
+    block = {"address": 2**30, "size": size, "state": "active_allocated"}
+    segment = {"address": 2**30, "total_size": size, "stream": 0, "segment_type": "large", "blocks": [block]}
+    found = what_if({"segments": [segment], "device_traces": [events]})
+    assert found.replay.equal_addresses == 1
+    assert found.rows[0].reserved == size
+
+
+def _recording() -> None:
+    import torch
+
+    from .snapshot.recording import recording
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with recording(Path(folder) / "oom.pickle"):
+                pass
+        except RuntimeError:  # as it says where torch finds no GPU
+            assert not torch.cuda.is_available()
+
+
 def _run() -> None:
     net = _net()
     _same([_plan(net).run(_input(), check=True).outputs], [net(_input())])
@@ -194,6 +219,8 @@ DOORS = (
     _door("plan(module)", _module, "reading.module"),
     _door("plan('net.pt2')", _file, "reading.archive", "reading.vetting", "reading.graph"),
     _door("plan(snapshot)", _snapshot, "snapshot"),
+    _door("what_if", _what_if, "snapshot.what_if"),
+    _door("recording", _recording, "snapshot.recording"),
     _door("plan.run", _run, "running.program", "running.module_state"),
     _door("plan.program", _program, "running.program", "running.graph_module"),
     _door("estimate", _estimate, "reading.dry_run"),
