@@ -519,3 +519,38 @@ def test_states_that_a_step_replaces_are_held_once(device: str) -> None:
     assert found.temporaries <= 3 * one
     if found.reserved is not None:
         assert found.total - 8 * 2**20 <= found.reserved <= found.total + 24 * 2**20
+
+
+class Grown(torch.nn.Module):
+    """A column that a layer makes a square of, and an op of it."""
+
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.wide, self.op = torch.nn.Linear(1, 256, bias=False), op
+
+    def forward(self, x: Any) -> Any:
+        return self.op(self.wide(x))
+
+
+@pytest.mark.parametrize(
+    ("op", "more"),
+    [
+        (torch.exp, 4 + 4),  # the input is cast, and the result is float32
+        (lambda y: torch.nn.functional.layer_norm(y, (256,)), 4 + 4),
+        (lambda y: y.softmax(-1), 4 + 4),  # cast first, for bfloat16
+        (lambda y: y.sum(0, keepdim=True), 0),  # the kernel casts
+        (torch.relu, 2),
+    ],
+)
+def test_autocast_on_cuda_computes_some_ops_in_float32(op: Any, more: int) -> None:
+    x, size = torch.ones(256, 1), 256 * 256
+    found = memplan.estimate(Grown(op), args=(x,), autocast=torch.bfloat16, device="cuda")
+    small = 16 * 1024  # casts of the column and its weight, and what a norm keeps of each row
+    assert size * (2 + more) <= found.activations <= size * (2 + more) + small
+
+
+def test_a_loss_under_autocast_on_cuda_keeps_one_softmax_in_float32() -> None:
+    target = torch.zeros(256, dtype=torch.long)
+    model = Grown(lambda y: torch.nn.functional.cross_entropy(y, target))
+    found = memplan.estimate(model, args=(torch.ones(256, 1),), train=True, autocast=torch.bfloat16, device="cuda")
+    assert 256 * 256 * 4 <= found.activations <= 256 * 256 * 4 + 16 * 1024

@@ -25,6 +25,7 @@ from ..private import TorchDispatchMode, disable_current_modes, version_of
 from . import _ONE_AT_A_TIME, kernels, kernels_of
 from .biased import Biased, caller
 from .costs import cost_of
+from .cuda_autocast import cuda_autocast
 from .double import Double
 from .effects import flat_tensors
 from .failing import place_of, ways_out
@@ -128,7 +129,7 @@ def dry_run(
     births = Births(found, [*weights.values(), *(t for _, t in tensors_in([args, kwargs]))], watch)
 
     def step() -> None:
-        with _autocast(autocast):
+        with _autocast(autocast, device):
             result = traced(*args, **kwargs)
             start = None if not train else loss_of(label_of(module), result) if loss is None else loss(result)
         births.phase = BACKWARD
@@ -460,5 +461,7 @@ def _sizes(tensors: Iterable[Tensor]) -> list[int]:
     return list({id(storage): storage.nbytes() for storage in storages}.values())
 
 
-def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:
-    return nullcontext() if dtype is None else torch.autocast("cpu", dtype)
+def _autocast(dtype: torch.dtype | None, device: str | None) -> AbstractContextManager[Any]:
+    if dtype is None:
+        return nullcontext()
+    return cuda_autocast(dtype) if device == "cuda" else torch.autocast("cpu", dtype)
