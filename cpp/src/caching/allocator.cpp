@@ -10,7 +10,6 @@ namespace {
 
 // Where the device gives addresses. What it would really give decides nothing but ties.
 constexpr Address kFirstAddress = Address{1} << 60, kLastAddress = Address{1} << 61, kPages = Address{1} << 61;
-constexpr Bytes kPageSpace = Bytes{1} << 46;  // of an expandable segment, where the device's bytes are not known
 constexpr Bytes kOwnSegment = 10 * kMiB, kSegmentUnit = 2 * kMiB;
 
 }  // namespace

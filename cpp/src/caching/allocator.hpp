@@ -18,6 +18,7 @@ namespace memplan {
 
 inline constexpr Bytes kMiB = Bytes{1} << 20;
 inline constexpr Bytes kMostReserved = Bytes{1} << 50;  // no device has more
+inline constexpr Bytes kPageSpace = Bytes{1} << 46;  // of an expandable segment, where the device's bytes are unknown
 inline constexpr Bytes kSmallest = 512;
 inline constexpr Bytes kSmall = kMiB, kSmallSegment = 2 * kMiB;
 

@@ -161,9 +161,20 @@ class Undoing {
         contradict("segments at " + std::to_string(address) + " share bytes");
         continue;
       }
+      if (segment.expandable && !lies_on_pages(segment)) {
+        contradict("the segment at " + std::to_string(address) + " has no whole pages");
+        continue;
+      }
       found_.segments.push_back(segment);
       end = behind;
     }
+  }
+
+  bool lies_on_pages(const CachingSegment& segment) const {
+    const Bytes page = segment.small ? kSmallSegment : settings_.large_segment;
+    const Address from = segment.address - begins_.at({segment.pool, segment.small});
+    return from % static_cast<Address>(page) == 0 && segment.size % page == 0 &&
+           from + static_cast<Address>(segment.size) < static_cast<Address>(kPageSpace);
   }
 
   // Blocks from before the trace come first, by address.

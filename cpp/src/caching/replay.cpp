@@ -252,12 +252,15 @@ class Running {
   void gives_back() {
     const std::vector<CachingEvent>& events = record_.events;
     gives_back_.assign(events.size(), false);
-    std::vector<Bytes> reserved{0};
-    const auto change = [](const CachingEvent& event) -> Bytes {
-      if (adds(event)) return event.size;
-      return drops(event) ? -event.size : 0;
-    };
-    for (const CachingEvent& event : events) reserved.push_back(reserved.back() + change(event));
+    Bytes before = 0;
+    for (const CachingSegment& segment : start_.segments) before = saturated_add(before, segment.size);
+    std::vector<Bytes> reserved{before};
+    for (const CachingEvent& event : events) {
+      const Bytes held = reserved.back();
+      reserved.push_back(adds(event)    ? saturated_add(held, event.size)
+                         : drops(event) ? std::max<Bytes>(held - event.size, 0)
+                                        : held);
+    }
     const Bytes most = *std::max_element(reserved.begin(), reserved.end());
     for (std::size_t i = 0; i < events.size();) {
       if (!drops(events[i])) {
@@ -268,7 +271,7 @@ class Running {
       while (end < events.size() && drops(events[end])) ++end;
       const bool for_a_block =
           end < events.size() && (adds(events[end]) || events[end].action == CachingAction::run_out);
-      gives_back_[i] = !for_a_block || saturated_add(std::max<Bytes>(reserved[i], 0), events[end].size) <= most;
+      gives_back_[i] = !for_a_block || saturated_add(reserved[i], events[end].size) <= most;
       i = end;
     }
   }
