@@ -33,10 +33,10 @@ using Address = std::uint64_t;
 // What PYTORCH_ALLOC_CONF sets, in bytes.
 struct CachingSettings {
   Bytes max_split_size = kMaxBytes;           // blocks of so many bytes are never split
-  Bytes max_non_split_rounding = 20 << 20;    // such a block serves requests that are less smaller than this
+  Bytes max_non_split_rounding = 20 << 20;    // such a block may exceed its request by less than this
   Bytes large_segment = 20 << 20;             // segments for requests of 1 to 10 MiB, and pages of large blocks
-  std::array<Bytes, 16> roundup_divisions{};  // for requests from 1 MiB << k on: parts of a power of two; 0: none
-  double garbage_collection_threshold = 0;    // of `limit`: beyond it, old cached segments go first; 0: never
+  std::array<Bytes, 16> roundup_divisions{};  // [k]: parts per power of two, from 1 MiB << k on; 0: none
+  double garbage_collection_threshold = 0;    // part of `limit`: above it, old cached segments go; 0: never
   bool expandable_segments = false;
   Bytes limit = kMaxBytes;     // that the allocator may reserve: per_process_memory_fraction of the device
   Bytes capacity = kMaxBytes;  // that the device has
@@ -122,14 +122,14 @@ struct CachingRun {
 
 CachingRun reserve(const CachingRecord& record, const CachingSettings& settings);
 
-// Requests of a program, without addresses: a positive row allocates a new block, of the size in `size`; row -k - 1 frees
-// what row k allocated.
+// Requests of a program, without addresses: a value >= 0 allocates a block of its `size`; a value of -k - 1 frees the
+// block of row k.
 CachingRun reserve(std::span<const std::int64_t> rows, std::span<const Bytes> size, const CachingSettings& settings);
 
 // Who holds what at one moment of a run or replay.
 struct CachingState {
   std::vector<CachingSegment> segments;
-  // Of the blocks, by segment and address: free ones have no event. A block from before the trace has -1 - its number.
+  // One row per block, by segment and address. `event` allocated it; -1 - k: block k from before the trace, or free.
   std::vector<Index> segment;
   std::vector<Address> address;
   std::vector<Bytes> size;

@@ -59,7 +59,7 @@ struct BasicOp {
   std::vector<Ref> outputs;
   Bytes workspace = 0;                          // scratch bytes that live only while the op runs
   std::vector<BasicView<Ref>> aliases = {};     // output IS these bytes of input, unchanged
-  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, by this name, if safe
+  std::vector<BasicView<Ref>> inplace = {};     // output MAY take these bytes of input, without an alias, if safe
   std::vector<BasicView<Ref>> overwrites = {};  // output MUST be written into these bytes of input
   int stream = 0;
   std::vector<BasicView<Ref>> slices = {};   // output MAY BE these bytes of input, unchanged, or a copy
@@ -97,7 +97,7 @@ struct GraphParts {
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
-  // written twice or never, a malformed branch or loop, an op whose inputs no run makes together with the op, a read
+  // written twice or never, a malformed branch or loop, an op that gets all its inputs in no run, a read
   // before the write, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate
   // listed in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
