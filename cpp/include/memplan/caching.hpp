@@ -5,8 +5,8 @@
 //                     ▼
 //               new segment of the device ── none left? cached segments go back, once more ── none: memory ran out
 //
-// The allocator is deterministic. So a trace of its requests can be replayed to the address (`replay`), and run again with
-// other settings (`reserve`).
+// The allocator is deterministic. So a trace of its requests can be replayed to the address (`replay`), and run again
+// with other settings (`reserve`).
 //
 //   - Sizes are rounded up to 512 bytes, or to a part of a power of two.
 //   - Blocks of up to 1 MiB come from small segments, of 2 MiB. Larger blocks come from segments of 20 MiB or, from 10
@@ -110,8 +110,9 @@ struct CachingReplay {
 // Throws ProblemError for columns that are no record. O(n log n).
 CachingReplay replay(const CachingRecord& record, const CachingSettings& settings);
 
-// What a run of the same requests with other settings reserves. It begins with the blocks that lived before the trace, in
-// the order of their addresses, and without cached segments. Where the program gave back cached segments, it does too.
+// What a run of the same requests with other settings reserves. It begins with the blocks that lived before the
+// trace, in the order of their addresses, and without cached segments. Where the program gave back cached segments,
+// it does too.
 struct CachingRun {
   Bytes reserved = 0, allocated = 0;                   // the most
   std::int64_t peak_at = -1;                           // the event after which most was reserved; -1: before the first

@@ -15,9 +15,9 @@
 //
 // Safe means that no value is lost before its last read:
 //
-//   - In place. No later op uses a tensor in the bytes that the output takes. The op itself uses them only as inputs that
-//     this output may overwrite. A permission is for one input, not for other names of the same bytes.
-//     None of the tensors is a weight, a graph output, or a graph input that is not donated.
+//   - In place. No later op uses a tensor in the bytes that the output takes. The op itself uses them only as inputs
+//     that this output may overwrite. A permission is for one input, not for other names of the same bytes. None of
+//     the tensors is a weight, a graph output, or a graph input that is not donated.
 //   - Slice, and part of a concatenation. The tensors have the same values in the shared bytes. No op may overwrite
 //     these bytes before the last use of any of the tensors.
 //

@@ -2,9 +2,9 @@
 //
 //   before ?  ◀── undo ── [ events ] ◀── segments and blocks in the end
 //
-// A block's bytes are known if it is there in the end. One that dies in the trace has at least what was asked for. It has
-// more if what was left was not worth a split: up to 1 MiB. Where the trace puts another block behind it, that begins
-// where the first one ends.
+// A block's bytes are known if it is there in the end. One that dies in the trace has at least what was asked for. It
+// has more if what was left was not worth a split: up to 1 MiB. Where the trace puts another block behind it, that
+// begins where the first one ends.
 #pragma once
 
 #include <span>
