@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Replay, try settings, draw and print; returns the exit status."""
+    from ..files import replacing
     from ..importers import form_of
 
     check_targets([options.plot], [options.source])
@@ -44,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     with waiting(f"replaying {options.source}"):
         found = form.what_if(options.source, capacity=options.capacity, device=options.device, settings=options.setting)
     if options.plot is not None:
-        found.plot().savefig(options.plot)
+        with replacing(options.plot) as beside:
+            found.plot().savefig(beside)
     with readers_may_leave():
         print(found)
     return INVALID if found.rows[0].fits is False else OK

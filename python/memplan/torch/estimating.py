@@ -104,7 +104,8 @@ def reserved_by(found: DryRun) -> int:
         dead[last].append(k)
     for size in (*found.weights, *found.inputs, CUBLAS):
         allocate(size)
-    update = found.phases.index(2) if 2 in found.phases else ops
+    phase = result.PHASES.index("update")
+    update = found.phases.index(phase) if phase in found.phases else ops
     stays = set(found.replacing)
     row_of: dict[int, int] = {}
     for step in range(_STEPS):

@@ -22,7 +22,7 @@ from ...explaining.held import Held
 from . import walked_of
 from .names import Namer
 from .recorded import GRANULE, Snapshot
-from .trace import Walked
+from .trace import ACTIONS, Walked
 from .what_if import chosen
 
 KEPT, WEIGHT, STATE, GRADIENT = "kept", "weight", "optimizer's state", "gradient"
@@ -161,7 +161,7 @@ def post_mortem(source: str | os.PathLike[str] | Mapping[str, Any], *, device: i
         own = {"blocks": 1, "bytes": int(blocks.size[k])}
         by_kind.setdefault(kinds[k], Counter()).update(own)
         by_line.setdefault((blocks.lines[k], kinds[k]), Counter()).update(own)
-    asked = [size for action, _, size, _ in walk.events if action == 7]
+    asked = [size for action, _, size, _ in walk.events if action == ACTIONS["oom"]]
     return PostMortem(
         where,
         walk.device,

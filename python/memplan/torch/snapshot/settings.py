@@ -1,6 +1,6 @@
 """Settings of torch's CUDA allocator, as PYTORCH_ALLOC_CONF has them: "max_split_size_mb:128,expandable_segments:True".
 
-max_non_split_rounding_mb is of torch 2.4 and later, per_process_memory_fraction of 2.9, large_segment_size_mb of 2.11.
+torch 2.9 has no per_process_memory_fraction, and torch 2.10 no large_segment_size_mb.
 """
 
 from __future__ import annotations

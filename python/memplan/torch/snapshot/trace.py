@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import SourceError
 
 _MOST = 2**62  # bytes
-_ACTIONS = {  # by their numbers in the core
+ACTIONS = {  # by their numbers in the core
     "alloc": 0,
     "free_requested": 1,
     "free_completed": 2,
@@ -190,7 +190,7 @@ class _Walk:
         found = self.found
         address = _address(event, "device_free" if name == "oom" and "device_free" in event else "addr", otherwise=0)
         pool = (_stream(event, ""), MAIN) if name == "oom" else self._pool_of(event, address)
-        found.events.append((_ACTIONS[name], address, _number(event, "size"), found.number(pool)))
+        found.events.append((ACTIONS[name], address, _number(event, "size"), found.number(pool)))
         found.event_frames.append(event.get("frames"))
 
     # Blocks

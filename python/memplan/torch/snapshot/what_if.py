@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from . import walked_of
 from .names import Namer
 from .recorded import Snapshot
 from .settings import MIB, fraction_of, recorded_setting, settings_of
-from .trace import MAIN, Walked
+from .trace import ACTIONS, MAIN, Walked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,6 +110,8 @@ class WhatIf:
         The blocks that make the fragmentation, by line of the program, the most first.
     notes : tuple of str
         What the snapshot leaves out, and how that was read.
+    peak : dict
+        Segments and blocks when most is reserved, by column.
     """
 
     source: str
@@ -122,7 +123,7 @@ class WhatIf:
     preallocated: tuple[int, int]
     pinned: tuple[Pinned, ...]
     notes: tuple[str, ...]
-    _record: _core.CachingRecord = field(repr=False)
+    peak: dict[str, Any] = field(repr=False)
 
     @property
     def best(self) -> Setting:
@@ -147,11 +148,6 @@ class WhatIf:
         from .what_if_text import what_if_html
 
         return what_if_html(self)
-
-    @cached_property
-    def peak(self) -> dict[str, Any]:
-        """Segments and blocks when most is reserved, by column."""
-        return _state_at_peak(self._record, self.replay, settings_of(self.rows[0].setting))
 
 
 def what_if(
@@ -202,7 +198,7 @@ def what_if(
         _preallocated(record, exact),
         _pinned(state, walk),
         (*walk.notes, *_said(record, exact, recorded)),
-        record,
+        state,
     )
 
 
@@ -254,13 +250,14 @@ def chosen(devices: list[Walked], device: int | None, where: str) -> Walked:
 
 def _capacity_of(walk: Walked) -> int | None:
     """What the process had of the device when its memory ran out: reserved, and free."""
-    changes = {3: 1, 5: 1, 4: -1, 6: -1}
+    changes = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
+    change = {ACTIONS[name]: sign for name, sign in changes.items()}
     held = sum(segment.size for segment in walk.segments)
     found = None
     for action, address, size, _ in reversed(walk.events):
-        if action == 7 and found is None:
+        if action == ACTIONS["oom"] and found is None:
             found = held + address
-        held -= changes.get(action, 0) * size
+        held -= change.get(action, 0) * size
     return found
 
 
@@ -284,7 +281,7 @@ def _rows(
             return Setting(setting, run.reserved, run.reserved - run.allocated, fits)
         return Setting(setting, exact.reserved, exact.reserved - exact.allocated, fits, True)
 
-    largest = max((size for action, _, size, _ in walk.events if action == 0), default=0)
+    largest = max((size for action, _, size, _ in walk.events if action == ACTIONS["alloc"]), default=0)
     splits = [tried(f"max_split_size_mb:{size}") for size in _SPLITS if size * MIB <= largest]
     divisions = [tried(f"roundup_power2_divisions:{parts}") for parts in _DIVISIONS]
     rows = [tried(setting) for setting in dict.fromkeys((recorded, "", "expandable_segments:True", *more))]
