@@ -10,8 +10,8 @@ namespace memplan::bindings {
 
 namespace {
 
-CachingRecord record_of(const py::object& pools, const py::object& events, const py::object& segments,
-                        const py::object& blocks) {
+CachingTrace trace_of(const py::object& pools, const py::object& events, const py::object& segments,
+                      const py::object& blocks, Bytes large_segment) {
   CachingRecord record;
   const Rows pool = rows_of(pools, "pools", 2), event = rows_of(events, "events", 4);
   const Rows segment = rows_of(segments, "segments", 5), block = rows_of(blocks, "blocks", 4);
@@ -33,12 +33,21 @@ CachingRecord record_of(const py::object& pools, const py::object& events, const
   for (std::size_t r = 0; r < block.size(); r += 4)
     record.blocks.push_back(
         {static_cast<Address>(block[r]), block[r + 1], block[r + 2], index(block[r + 3], "blocks")});
-  return record;
+  const py::gil_scoped_release release;
+  return CachingTrace(std::move(record), large_segment);
+}
+
+CachingTies ties_of(const std::string& name) {
+  if (name == "segment") return CachingTies::segment;
+  if (name == "block") return CachingTies::block;
+  if (name == "address") return CachingTies::address;
+  refuse("ties", "be segment, block or address", name);
 }
 
 CachingSettings settings_of(Bytes max_split_size, Bytes max_non_split_rounding, Bytes large_segment,
                             const std::array<Bytes, 16>& roundup_divisions, double garbage_collection_threshold,
-                            bool expandable_segments, Bytes limit, Bytes capacity, Bytes preallocated) {
+                            bool expandable_segments, Bytes limit, Bytes capacity, Bytes preallocated,
+                            const std::string& ties) {
   if (large_segment < 2 << 20) refuse("large_segment", "be at least 2 MiB", std::to_string(large_segment));
   return {max_split_size,
           max_non_split_rounding,
@@ -48,7 +57,8 @@ CachingSettings settings_of(Bytes max_split_size, Bytes max_non_split_rounding, 
           expandable_segments,
           limit,
           capacity,
-          preallocated};
+          preallocated,
+          ties_of(ties)};
 }
 
 py::dict columns_of(const CachingState& state) {
@@ -75,7 +85,9 @@ void bind_caching(py::module_& m) {
            py::arg("large_segment") = CachingSettings{}.large_segment,
            py::arg("roundup_divisions") = CachingSettings{}.roundup_divisions,
            py::arg("garbage_collection_threshold") = 0.0, py::arg("expandable_segments") = false,
-           py::arg("limit") = kMaxBytes, py::arg("capacity") = kMaxBytes, py::arg("preallocated") = 0)
+           py::arg("limit") = kMaxBytes, py::arg("capacity") = kMaxBytes, py::arg("preallocated") = 0,
+           py::arg("ties") = "segment")
+      .def_readonly("large_segment", &CachingSettings::large_segment)
       .def("rounded", &CachingSettings::rounded, py::arg("size"), "The bytes of a block for a request.");
   py::class_<CachingReplay>(m, "CachingReplay", "A replay with the settings and addresses of a record.")
       .def_readonly("allocations", &CachingReplay::allocations)
@@ -106,22 +118,22 @@ void bind_caching(py::module_& m) {
                              column_property<CachingRun>("reserved_after", &CachingRun::reserved_after))
       .def_property_readonly("allocated_after",
                              column_property<CachingRun>("allocated_after", &CachingRun::allocated_after));
-  py::class_<CachingRecord>(m, "CachingRecord", "What torch recorded of one device.")
-      .def(py::init(&record_of), py::kw_only(), py::arg("pools"), py::arg("events"), py::arg("segments"),
-           py::arg("blocks"),
+  py::class_<CachingTrace>(m, "CachingTrace", "What torch recorded of one device, to be replayed and run again.")
+      .def(py::init(&trace_of), py::kw_only(), py::arg("pools"), py::arg("events"), py::arg("segments"),
+           py::arg("blocks"), py::arg("large_segment") = CachingSettings{}.large_segment,
            "Tables of int64: pools (stream, group), events (action, address, size, pool), segments (address, size,\n"
            "pool, small, expandable), blocks (address, size, requested, pool).")
-      .def("replay", &replay, py::arg("settings"), py::call_guard<py::gil_scoped_release>(),
+      .def("replay", &CachingTrace::replay, py::arg("settings"), py::call_guard<py::gil_scoped_release>(),
            "The replay with the settings of the record, to the address.")
-      .def("reserve", py::overload_cast<const CachingRecord&, const CachingSettings&>(&reserve), py::arg("settings"),
-           py::call_guard<py::gil_scoped_release>(), "A run of the same requests, with other settings.")
+      .def("reserve", &CachingTrace::reserve, py::arg("settings"), py::call_guard<py::gil_scoped_release>(),
+           "A run of the same requests, with other settings.")
       .def(
           "state_after",
-          [](const CachingRecord& record, const CachingSettings& settings, std::int64_t event, bool as_recorded) {
+          [](const CachingTrace& trace, const CachingSettings& settings, std::int64_t event, bool as_recorded) {
             CachingState state;
             {
               const py::gil_scoped_release release;
-              state = state_after(record, settings, event, as_recorded);
+              state = trace.state_after(settings, event, as_recorded);
             }
             return columns_of(state);
           },

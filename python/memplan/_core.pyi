@@ -11,10 +11,10 @@ import typing
 __all__: list[str] = [
     "AsItIs",
     "Buffers",
-    "CachingRecord",
     "CachingReplay",
     "CachingRun",
     "CachingSettings",
+    "CachingTrace",
     "FitChange",
     "Fitted",
     "FittedPlan",
@@ -621,11 +621,14 @@ class CachingSettings:
         limit: typing.SupportsInt | typing.SupportsIndex = 9223372036854775807,
         capacity: typing.SupportsInt | typing.SupportsIndex = 9223372036854775807,
         preallocated: typing.SupportsInt | typing.SupportsIndex = 0,
+        ties: str = "segment",
     ) -> None: ...
     def rounded(self, size: typing.SupportsInt | typing.SupportsIndex) -> int:
         """
         The bytes of a block for a request.
         """
+    @property
+    def large_segment(self) -> int: ...
 
 class CachingReplay:
     """
@@ -681,11 +684,19 @@ class CachingRun:
     @property
     def retries(self) -> int: ...
 
-class CachingRecord:
+class CachingTrace:
     """
-    What torch recorded of one device.
+    What torch recorded of one device, to be replayed and run again.
     """
-    def __init__(self, *, pools: typing.Any, events: typing.Any, segments: typing.Any, blocks: typing.Any) -> None:
+    def __init__(
+        self,
+        *,
+        pools: typing.Any,
+        events: typing.Any,
+        segments: typing.Any,
+        blocks: typing.Any,
+        large_segment: typing.SupportsInt | typing.SupportsIndex = 20971520,
+    ) -> None:
         """
         Tables of int64: pools (stream, group), events (action, address, size, pool), segments (address, size,
         pool, small, expandable), blocks (address, size, requested, pool).

@@ -54,6 +54,7 @@ CachingRecord drawn(Draw& draw) {
 CachingSettings settings(Draw& draw) {
   CachingSettings made;
   made.expandable_segments = draw.below(2) == 0;
+  made.ties = static_cast<CachingTies>(draw.below(3));
   if (draw.below(3) == 0) made.max_split_size = 20 << 20;
   if (draw.below(3) == 0) made.roundup_divisions.fill(draw.below(5));
   if (draw.below(3) == 0) made.capacity = draw.below(400) << 20;
@@ -70,17 +71,17 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5000;
   Draw draw(argc > 2 ? static_cast<std::uint64_t>(std::atoll(argv[2])) : 1);
   for (int round = 0; round < rounds; ++round) {
-    const CachingRecord record = drawn(draw);
     const CachingSettings chosen = settings(draw);
-    const CachingReplay found = replay(record, chosen);
+    const CachingTrace trace(drawn(draw));
+    const CachingReplay found = trace.replay(chosen);
     CHECK(found.reserved >= found.allocated);
     CHECK(found.equal_addresses <= found.allocations);
-    const CachingRun run = reserve(record, chosen);
+    const CachingRun run = trace.reserve(chosen);
     CHECK(run.reserved >= run.allocated);
     CHECK(run.reserved <= chosen.capacity);
     const std::int64_t last = draw.below(60) - 1;
     for (const bool as_recorded : {false, true}) {
-      const CachingState state = state_after(record, chosen, last, as_recorded);
+      const CachingState state = trace.state_after(chosen, last, as_recorded);
       Bytes held = 0, whole = 0;
       for (const Bytes size : state.size) held += size;
       for (const CachingSegment& segment : state.segments) whole += segment.size;

@@ -5,7 +5,9 @@ Written from c10/cuda/CUDACachingAllocator.cpp. It shares nothing with the core.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 MIB = 2**20
 FIRST, PAGES, STEP = 2**60, 2**61, 2**52  # where a device that only counts puts segments, and address spaces
@@ -17,6 +19,7 @@ class Block:
     size: int
     state: str  # "used", "free", "unmapped"
     since: int = 0  # searches of its pool when it became free
+    made: int = 0
 
 
 @dataclass
@@ -26,6 +29,7 @@ class Segment:
     expandable: bool
     begin: int
     blocks: list[Block]
+    made: int = 0
 
 
 @dataclass
@@ -38,9 +42,12 @@ class Allocator:
     expandable: bool = False
     limit: float = float("inf")
     capacity: float = float("inf")
+    ties: str = "segment"  # of equal free blocks: that of the oldest segment, the oldest block, or the lowest address
+    downwards: bool = False  # the device gives addresses from above
     segments: list[Segment] = field(default_factory=list)
     spaces: int = 0
     searches: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     @property
     def reserved(self) -> int:
@@ -76,8 +83,8 @@ class Allocator:
         rest = block.size - size
         if (rest >= 512) if small or self.expandable else (size < self.split and rest > MIB):
             at = segment.blocks.index(block)
-            segment.blocks.insert(at + 1, Block(block.address + size, rest, "free", self.searches[small]))
-            block.size = size
+            segment.blocks.insert(at + 1, Block(block.address + size, rest, "free", self.searches[small], block.made))
+            block.size, block.made = size, next(self.numbers)
         block.state = "used"
         return block.address
 
@@ -87,30 +94,33 @@ class Allocator:
 
     def search(self, size: int, stream: int, small: bool) -> tuple[Segment, Block] | None:
         free = [
-            (block.size, block.address, segment, block)
+            (block.size, self.rank(segment, block), block.address, segment, block)
             for segment in self.segments
             if (segment.stream, segment.small) == (stream, small)
             for block in segment.blocks
             if block.state == "free" and block.size >= size
         ]
-        free.sort(key=lambda row: row[:2])
+        free.sort(key=lambda row: row[:3])
         if not free:
             return None
 
-        def could_be(row: tuple[int, int, Segment, Block]) -> int:
-            _, _, segment, block = row
+        def could_be(row: tuple[int, int, int, Segment, Block]) -> int:
+            _, _, _, segment, block = row
             after = segment.blocks.index(block) + 1
             behind = segment.blocks[after] if after < len(segment.blocks) else None
             return block.size + (behind.size if behind is not None and behind.state == "unmapped" else 0)
 
         k = 0
         if self.expandable:
-            while free[k][2].expandable and k + 1 < len(free) and could_be(free[k + 1]) < could_be(free[k]):
+            while free[k][3].expandable and k + 1 < len(free) and could_be(free[k + 1]) < could_be(free[k]):
                 k += 1
-        have, _, segment, block = free[k]
+        have, _, _, segment, block = free[k]
         if size < self.split <= have or (size >= self.split and have >= size + self.rounding):
             return None
         return segment, block
+
+    def rank(self, segment: Segment, block: Block) -> int:
+        return {"segment": segment.made, "block": block.made, "address": 0}[self.ties]
 
     def grow(self, size: int, stream: int, small: bool) -> tuple[Segment, Block] | None:
         whole = 2 * MIB if small else self.large if size < 10 * MIB else -(-size // (2 * MIB)) * 2 * MIB
@@ -122,7 +132,10 @@ class Allocator:
             return None
         own = [s for s in self.segments if not s.expandable]
         end = max((s.begin + sum(b.size for b in s.blocks) + 2 * MIB for s in own), default=FIRST)
-        segment = Segment(stream, small, False, end, [Block(end, whole, "free")])
+        if self.downwards:
+            end = min((s.begin for s in own), default=FIRST) - 2 * MIB - whole
+        made = next(self.numbers)
+        segment = Segment(stream, small, False, end, [Block(end, whole, "free", made=made)], made)
         self.segments.append(segment)
         return segment, segment.blocks[0]
 
@@ -142,9 +155,11 @@ class Allocator:
                 if room >= size:
                     return self.fill(segment, first, size, page, small)
         device = 2**46 if self.capacity == float("inf") else int(self.capacity) + int(self.capacity) // 8
-        begin = PAGES + self.spaces % 1024 * STEP
+        begin = PAGES + (1023 - self.spaces % 1024 if self.downwards else self.spaces % 1024) * STEP
         self.spaces += 1
-        segment = Segment(stream, small, True, begin, [Block(begin, -(-device // page) * page, "unmapped")])
+        made = next(self.numbers)
+        whole = Block(begin, -(-device // page) * page, "unmapped", made=made)
+        segment = Segment(stream, small, True, begin, [whole], made)
         self.segments.append(segment)
         return self.fill(segment, 0, size, page, small)
 
@@ -162,9 +177,9 @@ class Allocator:
             mapped = end - begin
             if self.reserved + mapped > self.capacity:
                 return None
-            pieces = [Block(begin, mapped, "free")]
+            pieces = [Block(begin, mapped, "free", made=block.made)]
             if mapped < block.size:
-                pieces.append(Block(end, block.size - mapped, "unmapped"))
+                pieces.append(Block(end, block.size - mapped, "unmapped", made=next(self.numbers)))
             segment.blocks[at : at + 1] = pieces
             address = self.join(segment, pieces[0], self.searches[small])
             at = next(i for i, b in enumerate(segment.blocks) if b.address == address)
@@ -200,7 +215,7 @@ class Allocator:
             if not s.expandable and s.small == small and stream in (None, s.stream)
             if len(s.blocks) == 1 and s.blocks[0].state == "free"
         ]
-        return sorted(found, key=lambda s: (s.stream, s.blocks[0].size, s.begin))
+        return sorted(found, key=lambda s: (s.stream, s.blocks[0].size, self.rank(s, s.blocks[0]), s.begin))
 
     def release_oversize(self, size: int, stream: int, small: bool) -> bool:
         if self.split == float("inf"):
@@ -231,12 +246,14 @@ class Allocator:
                     if begin >= end:
                         continue
                     gave = True
-                    pieces = [Block(begin, end - begin, "unmapped")]
+                    since = self.searches[small]
+                    pieces = [Block(begin, end - begin, "unmapped", made=block.made)]
                     if begin > block.address:
-                        pieces.insert(0, Block(block.address, begin - block.address, "free", self.searches[small]))
+                        before = Block(block.address, begin - block.address, "free", since, next(self.numbers))
+                        pieces.insert(0, before)
                     if end < block.address + block.size:
                         rest = block.address + block.size - end
-                        pieces.append(Block(end, rest, "free", self.searches[small]))
+                        pieces.append(Block(end, rest, "free", since, next(self.numbers)))
                     k = segment.blocks.index(block)
                     segment.blocks[k : k + 1] = pieces
                     self.join(segment, next(p for p in pieces if p.state == "unmapped"), 0)

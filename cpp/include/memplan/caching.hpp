@@ -11,14 +11,16 @@
 //   - Sizes are rounded up to 512 bytes, or to a part of a power of two.
 //   - Blocks of up to 1 MiB come from small segments, of 2 MiB. Larger blocks come from segments of 20 MiB or, from 10
 //     MiB on, of their own size rounded up to 2 MiB. Expandable segments grow by pages instead, of 2 and 20 MiB.
-//   - The smallest free block that fits is taken, of equal ones the lowest. It is split if what is left is worth it.
+//   - The smallest free block that fits is taken, and split if what is left is worth it.
 //   - Free neighbours in a segment become one. Segments are kept until memory runs out.
 //
-// O(n log n) for n requests. Source: c10/cuda/CUDACachingAllocator.cpp; compared with the allocator of torch 2.14.1.
+// O(n log n) for n requests. Source: c10/cuda/CUDACachingAllocator.cpp; compared with the allocators of torch 2.9.1 to
+// 2.14.1.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +31,13 @@
 namespace memplan {
 
 using Address = std::uint64_t;
+
+// Which of free blocks of equal size is taken.
+enum class CachingTies : std::int8_t {
+  segment,  // of the segment that came from the device first, the lowest: torch 2.14
+  block,    // that was made first, by a split too: torch 2.12
+  address,  // the lowest: torch before
+};
 
 // What PYTORCH_ALLOC_CONF sets, in bytes.
 struct CachingSettings {
@@ -41,6 +50,7 @@ struct CachingSettings {
   Bytes limit = kMaxBytes;     // that the allocator may reserve: per_process_memory_fraction of the device
   Bytes capacity = kMaxBytes;  // that the device has
   Bytes preallocated = 0;      // a block of so many bytes that the program allocates and frees before all else
+  CachingTies ties = CachingTies::segment;
 
   Bytes rounded(Bytes size) const;
 };
@@ -107,9 +117,6 @@ struct CachingReplay {
   std::vector<Bytes> reserved_after, recorded_after, allocated_after;  // each event
 };
 
-// Throws ProblemError for columns that are no record. O(n log n).
-CachingReplay replay(const CachingRecord& record, const CachingSettings& settings);
-
 // What a run of the same requests with other settings reserves. It begins with the blocks that lived before the
 // trace, in the order of their addresses, and without cached segments. Where the program gave back cached segments,
 // it does too.
@@ -120,8 +127,6 @@ struct CachingRun {
   std::int64_t retries = 0;                            // how often cached segments had to go back to the device
   std::vector<Bytes> reserved_after, allocated_after;  // each event
 };
-
-CachingRun reserve(const CachingRecord& record, const CachingSettings& settings);
 
 // Requests of a program, without addresses: a value >= 0 allocates a block of its `size`; a value of -k - 1 frees the
 // block of row k.
@@ -138,9 +143,23 @@ struct CachingState {
   std::vector<bool> used;
 };
 
-// After this event of a run with `settings`; of the replay, if `as_recorded`.
-CachingState state_after(const CachingRecord& record, const CachingSettings& settings, std::int64_t event,
-                         bool as_recorded);
+struct UndoneRecord;
+
+// A record that can be replayed, and run again, as often as one likes. What was there before it is found once.
+class CachingTrace {
+ public:
+  // `large_segment`: as it was set when the trace was recorded. Throws ProblemError for columns that are no record.
+  explicit CachingTrace(CachingRecord record, Bytes large_segment = CachingSettings{}.large_segment);
+
+  // Each O(n log n) for n events.
+  CachingReplay replay(const CachingSettings& settings) const;
+  CachingRun reserve(const CachingSettings& settings) const;
+  // After this event of a run with `settings`; of the replay, if `as_recorded`.
+  CachingState state_after(const CachingSettings& settings, std::int64_t event, bool as_recorded) const;
+
+ private:
+  std::shared_ptr<const UndoneRecord> undone_;
+};
 
 // Bytes of all segments at the end, when the buffers of a problem are born and die in their order; the largest int64 if
 // they are more. At one step deaths come before births.

@@ -39,22 +39,24 @@ CachingAllocator::CachingAllocator(const CachingSettings& settings, std::span<co
 
 CachingAllocator::Key CachingAllocator::key(Index b) const {
   const Block& block = blocks_[at(b)];
-  return {stream(block.pool), block.size, block.address, b};
+  return {stream(block.pool), block.size, block.rank, block.address, b};
 }
 
 CachingAllocator::Key CachingAllocator::unmapped_key(Index b) const {
   const Block& block = blocks_[at(b)];
-  return {stream(block.pool), 0, block.address, b};
+  return {stream(block.pool), 0, 0, block.address, b};
 }
 
 Index CachingAllocator::make(const Block& made) {
+  Index b = static_cast<Index>(blocks_.size());
   if (unused_.empty()) {
     blocks_.push_back(made);
-    return static_cast<Index>(blocks_.size() - 1);
+  } else {
+    b = unused_.back();
+    unused_.pop_back();
+    block(b) = made;
   }
-  const Index b = unused_.back();
-  unused_.pop_back();
-  block(b) = made;
+  if (settings_.ties == CachingTies::block) block(b).rank = next_rank(CachingTies::block);
   return b;
 }
 
@@ -101,6 +103,8 @@ std::vector<Index> CachingAllocator::adopt(const CachingSegment& segment, std::s
     block(rest).size -= static_cast<Bytes>(segment.address - from) + segment.size;
     block(rest).address = segment.address + static_cast<Address>(segment.size);
   }
+  const std::uint64_t rank =
+      segment.expandable ? block(expandables_[at(expandable)].last).rank : next_rank(CachingTies::segment);
   const Index behind = segment.expandable ? expandables_[at(expandable)].last : kNone;
   std::vector<Index> made;
   const auto add = [&](Address address, Bytes size, bool is_used) {
@@ -109,6 +113,7 @@ std::vector<Index> CachingAllocator::adopt(const CachingSegment& segment, std::s
     b.size = size;
     b.used = is_used;
     b.expandable = expandable;
+    b.rank = rank;
     const Index k = make(b);
     splice(k, last, behind);
     if (!segment.expandable && last == kNone) heads_[segment.address] = {k, segment.size};
@@ -179,7 +184,7 @@ Index CachingAllocator::allocate(Bytes requested, Index pool, std::optional<Addr
 Index CachingAllocator::find(Shelf& on, Index pool, Bytes size) {
   if (settings_.limit != kMaxBytes && settings_.garbage_collection_threshold > 0) ++on.searches;
   const std::uint64_t mine = stream(pool);
-  auto it = on.free.lower_bound({mine, size, 0, kNone});
+  auto it = on.free.lower_bound({mine, size, 0, 0, kNone});
   const auto ends = [&](Blocks::const_iterator i) { return i == on.free.end() || i->stream != mine; };
   if (ends(it)) return kNone;
   const auto expands = [&](Blocks::const_iterator i) { return block(i->block).expandable != kNone; };
@@ -244,6 +249,7 @@ Index CachingAllocator::add_expandable(const Block& pattern, Address begin, Byte
   whole.size = align_up(space, page);
   whole.mapped = false;
   whole.expandable = static_cast<Index>(expandables_.size());
+  whole.rank = next_rank(CachingTies::segment);
   const Index b = make(whole);
   expandables_.push_back({begin, page, whole.size, b, b});
   return b;
@@ -254,7 +260,9 @@ Index CachingAllocator::add_segment(Index pool, bool small, Bytes size) {
   if (after > std::min(settings_.limit, kMostReserved)) return kNone;
   if (settings_.expandable_segments) return expand(pool, small, size);
   if (after > settings_.capacity) return kNone;
-  const Index b = make({new_address(whole), whole, pool, small});
+  Block all{new_address(whole), whole, pool, small};
+  all.rank = next_rank(CachingTies::segment);
+  const Index b = make(all);
   heads_[block(b).address] = {b, whole};
   reserved_ = after;
   changes_.push_back({CachingAction::add_segment, block(b).address, whole});
@@ -265,7 +273,7 @@ Index CachingAllocator::expandable_block(Index pool, bool small, Bytes size) {
   Shelf& on = shelves_[at(2 * pools_[at(pool)].group + small)];
   const auto is_free = [&](Index b) { return b != kNone && !block(b).used; };
   const std::uint64_t mine = stream(pool);
-  for (auto it = on.unmapped.lower_bound({mine, 0, 0, kNone}); it != on.unmapped.end() && it->stream == mine; ++it) {
+  for (auto it = on.unmapped.lower_bound({mine, 0, 0, 0, kNone}); it != on.unmapped.end() && it->stream == mine; ++it) {
     Index from = it->block;
     if (is_free(block(from).prev)) from = block(from).prev;
     Bytes room = 0;
@@ -358,7 +366,7 @@ bool CachingAllocator::release_oversize(Shelf& on, Index pool, Bytes size) {
   if (settings_.max_split_size == kMaxBytes) return false;
   const Bytes wanted = std::max(size, settings_.max_split_size);
   const std::uint64_t mine = stream(pool);
-  auto it = on.free.lower_bound({mine, wanted, 0, kNone});
+  auto it = on.free.lower_bound({mine, wanted, 0, 0, kNone});
   const auto give = [&](Index b) {
     if (block(b).expandable == kNone && !is_split(b)) {
       release(b);

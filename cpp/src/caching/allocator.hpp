@@ -79,6 +79,7 @@ class CachingAllocator {
     Bytes size = 0;
     Index pool = 0;
     bool small = false, used = false, mapped = true;
+    std::uint64_t rank = 0;    // among free blocks of equal size
     Index expandable = kNone;  // its expandable segment
     Index prev = kNone, next = kNone;
     std::int64_t age_base = 0;
@@ -86,6 +87,7 @@ class CachingAllocator {
   struct Key {
     std::uint64_t stream;
     Bytes size;
+    std::uint64_t rank;
     Address address;
     Index block;
     auto operator<=>(const Key&) const = default;
@@ -112,6 +114,7 @@ class CachingAllocator {
   Key key(Index b) const;
   Key unmapped_key(Index b) const;
   Index make(const Block& b);
+  std::uint64_t next_rank(CachingTies ties) { return settings_.ties == ties ? ++ranks_ : 0; }
   void shelve(Index b);
   void splice(Index b, Index before, Index after);
   bool is_split(Index b) const { return blocks_[at(b)].prev != kNone || blocks_[at(b)].next != kNone; }
@@ -147,6 +150,7 @@ class CachingAllocator {
   std::optional<Address> offered_;
   Bytes reserved_ = 0, allocated_ = 0;
   std::int64_t retries_ = 0;
+  std::uint64_t ranks_ = 0;
 };
 
 }  // namespace memplan

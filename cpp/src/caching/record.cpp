@@ -14,20 +14,21 @@ namespace {
 
 class Undoing {
  public:
-  Undoing(const CachingRecord& record, const CachingSettings& settings) : record_(record), settings_(settings) {
+  Undoing(CachingRecord&& record, Bytes large_segment) : large_segment_(large_segment) {
+    found_.record = std::move(record);
     check();
-    found_.block_of.assign(record.events.size(), kNone);
-    for (const CachingSegment& segment : record.segments)
+    found_.block_of.assign(record_.events.size(), kNone);
+    for (const CachingSegment& segment : record_.segments)
       if (segment.expandable) {
         map(segment);
         mark_pages(segment);
       } else {
         segments_[segment.address] = segment;
       }
-    for (const CachingBlock& block : record.blocks)
+    for (const CachingBlock& block : record_.blocks)
       if (!live_.emplace(block.address, make({block.address, block.requested, block.size, block.pool})).second)
         contradict("two blocks in use begin at " + std::to_string(block.address));
-    for (std::size_t i = record.events.size(); i-- > 0;) undo(i);
+    for (std::size_t i = record_.events.size(); i-- > 0;) undo(i);
     keep_segments();
     number();
     find_sizes();
@@ -106,7 +107,7 @@ class Undoing {
 
   // Pages of small blocks come one by one; those of large ones are larger.
   CachingSegment pages_of(const CachingEvent& event) const {
-    return {event.address, event.size, event.pool, event.size % settings_.large_segment != 0, true};
+    return {event.address, event.size, event.pool, event.size % large_segment_ != 0, true};
   }
 
   using Kind = std::pair<Index, bool>;  // a pool, and whether its blocks are small
@@ -171,7 +172,7 @@ class Undoing {
   }
 
   bool lies_on_pages(const CachingSegment& segment) const {
-    const Bytes page = segment.small ? kSmallSegment : settings_.large_segment;
+    const Bytes page = segment.small ? kSmallSegment : large_segment_;
     const Address from = segment.address - begins_.at({segment.pool, segment.small});
     return from % static_cast<Address>(page) == 0 && segment.size % page == 0 &&
            from + static_cast<Address>(segment.size) < static_cast<Address>(kPageSpace);
@@ -226,9 +227,9 @@ class Undoing {
     }
   }
 
-  const CachingRecord& record_;
-  const CachingSettings& settings_;
   UndoneRecord found_;
+  const CachingRecord& record_ = found_.record;
+  const Bytes large_segment_;
   std::unordered_map<Address, Index> live_;
   std::map<Address, CachingSegment> segments_;
   std::map<Kind, std::map<Address, Bytes>> mapped_;
@@ -238,12 +239,12 @@ class Undoing {
 
 }  // namespace
 
-UndoneRecord undone(const CachingRecord& record, const CachingSettings& settings) {
-  return Undoing(record, settings).found();
+UndoneRecord undone(CachingRecord record, Bytes large_segment) {
+  return Undoing(std::move(record), large_segment).found();
 }
 
-BegunReplay begin_as_recorded(const CachingRecord& record, const UndoneRecord& start, const CachingSettings& settings) {
-  BegunReplay begun{CachingAllocator(settings, record.pools), std::vector<Index>(start.blocks.size(), kNone)};
+BegunReplay begin_as_recorded(const UndoneRecord& start, const CachingSettings& settings) {
+  BegunReplay begun{CachingAllocator(settings, start.record.pools), std::vector<Index>(start.blocks.size(), kNone)};
   for (const CachingSegment& pages : start.pages) begun.allocator.adopt(pages, {});
   std::size_t b = 0;
   std::vector<CachingAllocator::Standing> used;

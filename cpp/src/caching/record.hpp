@@ -17,6 +17,7 @@
 namespace memplan {
 
 struct UndoneRecord {
+  CachingRecord record;
   struct Block {
     Address address = 0;
     Bytes requested = 0, size = 0;  // size 0: not known
@@ -32,7 +33,7 @@ struct UndoneRecord {
 };
 
 // Throws ProblemError for columns that are no record.
-UndoneRecord undone(const CachingRecord& record, const CachingSettings& settings);
+UndoneRecord undone(CachingRecord record, Bytes large_segment);
 
 // An allocator that holds what was there before the trace, and its block of each of `blocks` (kNone: not yet).
 struct BegunReplay {
@@ -40,6 +41,6 @@ struct BegunReplay {
   std::vector<Index> held;
 };
 
-BegunReplay begin_as_recorded(const CachingRecord& record, const UndoneRecord& start, const CachingSettings& settings);
+BegunReplay begin_as_recorded(const UndoneRecord& start, const CachingSettings& settings);
 
 }  // namespace memplan

@@ -54,8 +54,8 @@ class ProgramBlocks {
 // Goes through the events of a record with an allocator that is given what the driver gave, and compares.
 class Replaying {
  public:
-  Replaying(const CachingRecord& record, const CachingSettings& settings)
-      : record_(record), start_(undone(record, settings)), held_(begin_as_recorded(record, start_, settings)) {
+  Replaying(const UndoneRecord& start, const CachingSettings& settings)
+      : start_(start), record_(start.record), held_(begin_as_recorded(start, settings)) {
     result_.before = static_cast<std::int64_t>(start_.before);
     result_.contradictions = start_.contradictions;
     result_.contradiction = start_.contradiction;
@@ -169,8 +169,8 @@ class Replaying {
            " in the record, at " + std::to_string(address) + " in the replay");
   }
 
+  const UndoneRecord& start_;
   const CachingRecord& record_;
-  const UndoneRecord start_;
   ProgramBlocks held_;
   CachingReplay result_;
   std::optional<CachingEvent> offered_;
@@ -181,12 +181,12 @@ class Replaying {
 // Runs the requests of a record again, with segments of its own.
 class Running {
  public:
-  Running(const CachingRecord& record, const CachingSettings& settings)
-      : record_(record),
-        start_(undone(record, settings)),
-        held_(CachingAllocator(settings, record.pools), std::vector<Index>(start_.blocks.size(), kNone)) {
+  Running(const UndoneRecord& start, const CachingSettings& settings)
+      : start_(start),
+        record_(start.record),
+        held_(CachingAllocator(settings, record_.pools), std::vector<Index>(start_.blocks.size(), kNone)) {
     gives_back();
-    if (settings.preallocated > 0 && !record.pools.empty()) {
+    if (settings.preallocated > 0 && !record_.pools.empty()) {
       const Index first = held_.allocate(kNone, settings.preallocated, 0);
       if (first != kNone) allocator().free(first);
     }
@@ -283,8 +283,8 @@ class Running {
     return event.action == CachingAction::drop_segment || event.action == CachingAction::unmap_pages;
   }
 
+  const UndoneRecord& start_;
   const CachingRecord& record_;
-  const UndoneRecord start_;
   ProgramBlocks held_;
   std::vector<char> gives_back_;
   CachingRun result_;
@@ -292,13 +292,13 @@ class Running {
 };
 
 template <class Run>
-CachingState state_of(Run& run, const CachingRecord& record) {
+CachingState state_of(Run& run) {
   // Whose block it is: the event that allocated it
   std::vector<std::int64_t> born(run.start().blocks.size());
   for (std::size_t b = 0; b < born.size(); ++b) born[b] = -1 - static_cast<std::int64_t>(b);
-  for (std::size_t i = 0; i < record.events.size(); ++i)
-    if (record.events[i].action == CachingAction::allocate)
-      born[at(run.start().block_of[i])] = static_cast<std::int64_t>(i);
+  const std::vector<CachingEvent>& events = run.start().record.events;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (events[i].action == CachingAction::allocate) born[at(run.start().block_of[i])] = static_cast<std::int64_t>(i);
   std::vector<std::int64_t> owner;
   for (std::size_t b = 0; b < born.size(); ++b) {
     if (!run.held().holds(static_cast<Index>(b))) continue;
@@ -323,28 +323,30 @@ CachingState state_of(Run& run, const CachingRecord& record) {
 
 }  // namespace
 
-CachingReplay replay(const CachingRecord& record, const CachingSettings& settings) {
-  Replaying replaying(record, settings);
-  replaying.go(static_cast<std::int64_t>(record.events.size()));
+CachingTrace::CachingTrace(CachingRecord record, Bytes large_segment)
+    : undone_(std::make_shared<const UndoneRecord>(undone(std::move(record), large_segment))) {}
+
+CachingReplay CachingTrace::replay(const CachingSettings& settings) const {
+  Replaying replaying(*undone_, settings);
+  replaying.go(static_cast<std::int64_t>(undone_->record.events.size()));
   return std::move(replaying).result();
 }
 
-CachingRun reserve(const CachingRecord& record, const CachingSettings& settings) {
-  Running running(record, settings);
-  running.go(static_cast<std::int64_t>(record.events.size()));
+CachingRun CachingTrace::reserve(const CachingSettings& settings) const {
+  Running running(*undone_, settings);
+  running.go(static_cast<std::int64_t>(undone_->record.events.size()));
   return std::move(running).result();
 }
 
-CachingState state_after(const CachingRecord& record, const CachingSettings& settings, std::int64_t event,
-                         bool as_recorded) {
+CachingState CachingTrace::state_after(const CachingSettings& settings, std::int64_t event, bool as_recorded) const {
   if (as_recorded) {
-    Replaying replaying(record, settings);
+    Replaying replaying(*undone_, settings);
     replaying.go(event);
-    return state_of(replaying, record);
+    return state_of(replaying);
   }
-  Running running(record, settings);
+  Running running(*undone_, settings);
   running.go(event);
-  return state_of(running, record);
+  return state_of(running);
 }
 
 }  // namespace memplan

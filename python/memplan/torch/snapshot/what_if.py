@@ -2,8 +2,8 @@
 
 ::
 
-    snapshot ─ trace ─▶ CachingRecord ─┬─ replay ─▶ the addresses of the GPU, or the first event that differs
-                                       └─ reserve, per setting ─▶ rows
+    snapshot ─ trace ─▶ Replayed ─┬─ exact ─▶ the addresses of the GPU, or the first event that differs
+                                  └─ run, per setting ─▶ rows
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ... import _core, sizes
 from ...errors import SourceError
@@ -23,8 +22,9 @@ from ...solving.planning import plan
 from . import walked_of
 from .names import Namer
 from .recorded import Snapshot
-from .settings import MIB, fraction_of, recorded_setting, settings_of
-from .trace import ACTIONS, MAIN, Walked
+from .replayed import Replayed
+from .settings import MIB, fraction_of, recorded_setting
+from .trace import ACTIONS, Walked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,12 +182,11 @@ def what_if(
     """
     data, where, devices = walked_of(source)
     walk = chosen(devices, device, where)
-    record = record_of(walk)
-    recorded = recorded_setting(data.get("allocator_settings"))
+    replayed = Replayed.of(walk, recorded_setting(data.get("allocator_settings")))
+    exact = replayed.exact
     size = sizes.in_bytes(capacity, "capacity", 1) if capacity is not None else _capacity_of(walk)
-    exact = record.replay(settings_of(recorded))
-    rows = _rows(record, exact, recorded, walk, size, tuple(settings))
-    state = _state_at_peak(record, exact, settings_of(recorded))
+    rows = _rows(replayed, walk, size, tuple(settings))
+    state = replayed.state_at_peak()
     return WhatIf(
         where,
         walk.device,
@@ -195,40 +194,11 @@ def what_if(
         exact,
         rows,
         _planned(where, walk),
-        _preallocated(record, exact),
+        _preallocated(replayed),
         _pinned(state, walk),
-        (*walk.notes, *_said(record, exact, recorded)),
+        (*walk.notes, *replayed.notes()),
         state,
     )
-
-
-def record_of(walk: Walked) -> _core.CachingRecord:
-    """The columns of a device, as the core takes them."""
-    private = sorted({pool[1] for pool in walk.pools if pool[1] != MAIN})
-    group = {MAIN: 0} | {name: k + 1 for k, name in enumerate(private)}
-    streams = sorted({stream for stream, _ in walk.pools}, key=lambda stream: stream % 2**64)  # as torch orders them
-    rank = {stream: k for k, stream in enumerate(streams)}
-    pools = [(rank[stream], group[name]) for stream, name in walk.pools]
-    segments = [(s.address, s.size, walk.number(s.pool), s.small, s.expandable) for s in walk.segments]
-    blocks = [
-        (address, size, asked, walk.number(s.pool))
-        for s in walk.segments
-        for (address, asked, _), size in zip(s.blocks, s.sizes, strict=True)
-    ]
-    return _core.CachingRecord(
-        pools=_table(pools, 2), events=_table(walk.events, 4), segments=_table(segments, 5), blocks=_table(blocks, 4)
-    )
-
-
-def _table(rows: list[Any], columns: int) -> npt.NDArray[np.int64]:
-    """Rows of integers below 2^64, of which those from 2^63 on wrap around."""
-    return (
-        np.array(rows, dtype=object).astype(np.uint64).view(np.int64).reshape(-1, columns) if rows else _none(columns)
-    )
-
-
-def _none(columns: int) -> npt.NDArray[np.int64]:
-    return np.zeros((0, columns), np.int64)
 
 
 def chosen(devices: list[Walked], device: int | None, where: str) -> Walked:
@@ -261,22 +231,17 @@ def _capacity_of(walk: Walked) -> int | None:
     return found
 
 
-def _rows(
-    record: _core.CachingRecord,
-    exact: _core.CachingReplay,
-    recorded: str,
-    walk: Walked,
-    capacity: int | None,
-    more: tuple[str, ...],
-) -> tuple[Setting, ...]:
+def _rows(replayed: Replayed, walk: Walked, capacity: int | None, more: tuple[str, ...]) -> tuple[Setting, ...]:
+    exact, recorded = replayed.exact, replayed.recorded
+
     def tried(setting: str) -> Setting:
-        run = record.reserve(settings_of(setting))
+        run = replayed.run(setting)
         fits: bool | None = None
         if capacity is not None:
             within = {"capacity": capacity}
             if (share := fraction_of(setting)) < 1:
                 within["limit"] = int(share * capacity)
-            fits = record.reserve(settings_of(setting, **within)).ran_out_at < 0
+            fits = replayed.run(setting, **within).ran_out_at < 0
         if setting != recorded:
             return Setting(setting, run.reserved, run.reserved - run.allocated, fits)
         return Setting(setting, exact.reserved, exact.reserved - exact.allocated, fits, True)
@@ -295,10 +260,10 @@ def _rows(
     return (rows[0], *sorted(rows[1:], key=lambda row: (row.reserved, len(row.setting))))
 
 
-def _preallocated(record: _core.CachingRecord, exact: _core.CachingReplay) -> tuple[int, int]:
+def _preallocated(replayed: Replayed) -> tuple[int, int]:
     def reserved(share: float) -> tuple[int, int]:
-        first = int(exact.allocated * share) // (2 * MIB) * 2 * MIB + 2 * MIB
-        return record.reserve(settings_of("", preallocated=first)).reserved, first
+        first = int(replayed.exact.allocated * share) // (2 * MIB) * 2 * MIB + 2 * MIB
+        return replayed.run("", preallocated=first).reserved, first
 
     least, first = min(map(reserved, _FIRST))
     return first, least
@@ -310,18 +275,6 @@ def _planned(where: str, walk: Walked) -> int | None:
         return plan(snapshot.problem(), time_limit=_PLAN_SECONDS, on_interrupt="keep").peak
     except SourceError:
         return None
-
-
-def _state_at_peak(
-    record: _core.CachingRecord, exact: _core.CachingReplay, settings: _core.CachingSettings
-) -> dict[str, Any]:
-    """When most is reserved, and then most is in blocks."""
-    reserved = exact.reserved_after
-    event = -1
-    if len(reserved):
-        most = np.flatnonzero(reserved == reserved.max())
-        event = int(most[np.argmax(exact.allocated_after[most])])
-    return record.state_after(settings, event, as_recorded=True)
 
 
 def _pinned(state: Mapping[str, Any], walk: Walked) -> tuple[Pinned, ...]:
@@ -347,22 +300,6 @@ def _pinned(state: Mapping[str, Any], walk: Walked) -> tuple[Pinned, ...]:
         found.setdefault(line, Counter()).update(blocks=1, bytes=own, free=free[of] / blocks[of])
     rows = [Pinned(line, c["blocks"], c["bytes"], round(c["free"])) for line, c in found.items()]
     return tuple(sorted(rows, key=lambda row: -row.free))
-
-
-def _said(record: _core.CachingRecord, exact: _core.CachingReplay, recorded: str) -> list[str]:
-    notes = []
-    if exact.contradictions:
-        notes.append(f"the snapshot contradicts itself {exact.contradictions:,} times, first: {exact.contradiction}")
-    if exact.parts_at >= 0:
-        notes.append(f"the replay parts from the trace at event {exact.parts_at:,}: {exact.parts_because}")
-    if exact.before:
-        fresh = record.reserve(settings_of(recorded)).reserved
-        if fresh != exact.reserved:
-            notes.append(
-                f"other settings begin with the blocks from before the trace alone; so would the snapshot's reserve "
-                f"{fresh:,} bytes"
-            )
-    return notes
 
 
 __all__ = ["Pinned", "Setting", "WhatIf", "what_if"]

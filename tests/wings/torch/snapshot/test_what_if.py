@@ -16,6 +16,8 @@ from builders.cuda_traces import SETTINGS, Request, of_instance, program, record
 from builders.paths import SHARED
 from memplan import _core
 from memplan.cli import main
+from memplan.torch.snapshot import walked_of
+from memplan.torch.snapshot.replayed import Replayed
 from memplan.torch.snapshot.settings import recorded_setting, settings_of
 from oracles.caching import MIB, Allocator
 
@@ -109,6 +111,29 @@ def test_blocks_of_other_streams_are_free_when_their_events_are() -> None:
     segment = {"address": 2**40, "total_size": 20 * MIB, "stream": 0, "segment_type": "large", "blocks": blocks}
     replay = memplan.torch.what_if({"segments": [segment], "device_traces": [events]}).replay
     assert (replay.equal_addresses, replay.contradictions) == (3, 0)
+
+
+TIES = ("segment", "block", "address")
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("seed", range(4))
+def test_versions_of_torch_take_other_ones_of_equal_free_blocks(ties: str, seed: int) -> None:
+    """Where addresses fall, the lowest block is not the oldest."""
+    setting = list(SETTINGS)[seed % 3]
+    replay = replayed(recorded(program(seed + 30, 300), setting, ties=ties, downwards=True)).replay
+    assert (replay.equal_addresses, replay.equal_segments) == (replay.allocations, replay.segments)
+    assert replay.parts_at == -1
+
+
+@pytest.mark.parametrize(("ties", "downwards"), [("segment", True), ("block", False), ("address", True)])
+def test_which_of_equal_free_blocks_torch_took_is_found(ties: str, downwards: bool) -> None:
+    """The block of the first segment is split again, so it is the younger one; where addresses fall, the higher one."""
+    size = 28 * MIB + MIB // 2
+    requests = [Request(size), Request(size), Request(of=0), Request(size), Request(of=3), Request(of=1), Request(size)]
+    _, _, (walk,) = walked_of(recorded(requests, ties=ties, downwards=downwards).snapshot)
+    found = Replayed.of(walk, "")
+    assert (found.ties, found.exact.parts_at) == (ties, -1)
 
 
 # Other settings
@@ -216,6 +241,16 @@ def test_settings_of_a_snapshot() -> None:
     assert recorded_setting(None) == recorded_setting({"max_split_size": -1}) == ""
 
 
+def test_old_torch_rounds_by_the_size_of_large_segments() -> None:
+    """Of blocks that are not split, torch 2.12 may waste up to a large segment, torch 2.14 up to 20 MiB."""
+    requests = [Request(100 * MIB), Request(of=0), Request(70 * MIB)]
+    rows = np.array([row if r.of is None else -r.of - 1 for row, r in enumerate(requests)])
+    size = np.array([r.size for r in requests])
+    text = "max_split_size_mb:64,large_segment_size_mb:32"
+    reserved = [_core.reserve(rows, size, settings_of(text, ties=ties)).reserved for ties in ("segment", "block")]
+    assert reserved == [170 * MIB, 100 * MIB]
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_random_requests_reserve_what_the_slow_allocator_does(seed: int) -> None:
     """All settings at once: a limit, garbage collection, a capacity."""
@@ -226,7 +261,8 @@ def test_random_requests_reserve_what_the_slow_allocator_does(seed: int) -> None
     more: Dict = {"capacity": capacity} if draw.random() < 0.7 else {}
     if more and draw.random() < 0.7:
         more["limit"] = int(draw.choice([0.5, 0.8]) * capacity)
-    slow = Allocator(**SETTINGS[text], **more)
+    ties = draw.choice(TIES)
+    slow = Allocator(**SETTINGS[text], **more, ties=ties)
     if "limit" in more and draw.random() < 0.7:
         slow.garbage = 0.5
         text += ",garbage_collection_threshold:0.5" if text else "garbage_collection_threshold:0.5"
@@ -240,7 +276,7 @@ def test_random_requests_reserve_what_the_slow_allocator_does(seed: int) -> None
         reserved.append(slow.reserved)
     rows = np.array([row if r.of is None else -r.of - 1 for row, r in enumerate(requests)])
     size = np.array([r.size for r in requests])
-    run = _core.reserve(rows, size, settings_of(text, **more))
+    run = _core.reserve(rows, size, settings_of(text, **more, ties=ties))
     assert run.reserved_after.tolist() == reserved
     assert run.reserved == max(reserved)
 
