@@ -18,7 +18,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "max_split_size_mb:32": {"split": 32 * MIB},
     "max_split_size_mb:64,max_non_split_rounding_mb:32": {"split": 64 * MIB, "rounding": 32 * MIB},
     "roundup_power2_divisions:4": {"divisions": 4},
-    "large_segment_size_mb:32": {"large": 32 * MIB},
+    "large_segment_size_mb:32": {"large": 32 * MIB, "rounding": 32 * MIB},
+    "max_split_size_mb:64,large_segment_size_mb:32": {"split": 64 * MIB, "large": 32 * MIB, "rounding": 32 * MIB},
     "expandable_segments:True,roundup_power2_divisions:8": {"expandable": True, "divisions": 8},
 }
 

@@ -33,7 +33,7 @@ def settings_of(text: str, **more: Any) -> _core.CachingSettings:
     ):
         if key in options:
             chosen[name] = _whole(key, options[key], 2 if name == "large_segment" else 20) * unit
-    if "large_segment" in chosen and more.get("ties", "segment") != "segment":  # torch 2.11 and 2.12
+    if "large_segment" in chosen:
         chosen.setdefault("max_non_split_rounding", chosen["large_segment"])
     if "garbage_collection_threshold" in options:
         chosen["garbage_collection_threshold"] = _share("garbage_collection_threshold", options)

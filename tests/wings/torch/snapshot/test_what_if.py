@@ -241,14 +241,11 @@ def test_settings_of_a_snapshot() -> None:
     assert recorded_setting(None) == recorded_setting({"max_split_size": -1}) == ""
 
 
-def test_old_torch_rounds_by_the_size_of_large_segments() -> None:
-    """Of blocks that are not split, torch 2.12 may waste up to a large segment, torch 2.14 up to 20 MiB."""
-    requests = [Request(100 * MIB), Request(of=0), Request(70 * MIB)]
-    rows = np.array([row if r.of is None else -r.of - 1 for row, r in enumerate(requests)])
-    size = np.array([r.size for r in requests])
+def test_blocks_that_are_not_split_may_waste_a_large_segment() -> None:
     text = "max_split_size_mb:64,large_segment_size_mb:32"
-    reserved = [_core.reserve(rows, size, settings_of(text, ties=ties)).reserved for ties in ("segment", "block")]
-    assert reserved == [170 * MIB, 100 * MIB]
+    rows, size = np.array([0, -1, 2]), np.array([100 * MIB, 0, 70 * MIB])
+    settings = (settings_of(text), settings_of(text + ",max_non_split_rounding_mb:20"))
+    assert [_core.reserve(rows, size, one).reserved for one in settings] == [100 * MIB, 170 * MIB]
 
 
 @pytest.mark.parametrize("seed", range(25))
