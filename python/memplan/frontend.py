@@ -14,7 +14,7 @@ The module has `WING`, a `Wing`. memplan imports the module when a source might 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -51,6 +51,9 @@ class Form:
     explained : callable or None
         Takes a path and ``device=``. Returns what `memplan explain` prints of the file instead of a plan's explanation.
         It has `to_html` and `to_json`. None if plans of it are explained.
+    compared : callable or None
+        Takes paths of two files or more, and returns what `memplan compare` and `memplan diff` print of them instead of
+        plans. It has `to_html`, `to_json` and `save_picture`. None if plans of them are compared.
     program : callable or None
         Takes a `Source`, and returns the `Program` that runs plans of it; None if plans of it do not run.
     engines : tuple of str
@@ -65,6 +68,7 @@ class Form:
     opened: Callable[[str], Any] | None = None
     what_if: Callable[..., Any] | None = None
     explained: Callable[..., Any] | None = None
+    compared: Callable[[Sequence[str]], Any] | None = None
     program: Callable[[Any], Any] | None = None
     engines: tuple[str, ...] = ()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..importers import compared_as
 from ..planning.registry import planners
 from .arguments import (
     Commands,
@@ -33,13 +34,14 @@ EXAMPLES = """
 memplan compare example:resnet50_train --plot planners.png
 memplan compare model.onnx --planners auto,first_fit,beam:k=64 --dims batch=8 --csv planners.csv
 memplan compare example:resnet50_train --planners auto,first_fit --orders given,best
+memplan compare rank0.pickle rank1.pickle --html ranks.html
 memplan compare lifetimes/*.csv --inclusive --jobs 8 --resume done.csv --html planners.html
 """
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = new_command(commands, "compare", "plan with many planners, and say how many bytes each needs", EXAMPLES)
+    command = new_command(commands, "compare", "plan with many planners, or compare memory snapshots", EXAMPLES)
     command.set_defaults(run=run)
     add_source(command, many=True)
     search = search_group(command)
@@ -76,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
     outputs = (options.csv, options.json, options.markdown, options.html, options.plot, options.resume)
     check_targets([target for target in outputs if target is not None], options.sources)
     check_picture(options.plot)
+    if options.planners is None and options.orders is None and (compared := compared_as(options.sources)) is not None:
+        return _recorded(options, compared)
     arguments = {
         "planners": options.planners,
         "orders": options.orders or ["given"],
@@ -94,6 +98,19 @@ def run(options: argparse.Namespace) -> int:
     if result.interrupted:
         return interrupted("this is what was done until then")
     return OK if all(comparison.fits for comparison in _each(result)) else INVALID
+
+
+def _recorded(options: argparse.Namespace, compared: Callable[[Sequence[str]], Any]) -> int:
+    """Files that are compared as they are: memory snapshots."""
+    for name in ("csv", "markdown", "resume"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} is for planners: name some by --planners, or write --plot, --html or --json")
+    with waiting("reading"):
+        found = compared(options.sources)
+    write_files(options, {"json": found.to_json, "html": found.to_html, "plot": found.save_picture})
+    with readers_may_leave():
+        print(found)
+    return OK
 
 
 def _compared(source: str, arguments: dict[str, Any]) -> Comparison:

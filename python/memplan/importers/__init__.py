@@ -165,6 +165,12 @@ def _refuse_options(form: Form, used: set[str]) -> None:
         raise TypeError(f"option {option} does not apply to a source of kind {form.name}; it applies to: {takers}")
 
 
+def compared_as(sources: Sequence[str]) -> Callable[[Sequence[str]], Any] | None:
+    """What compares these files as they are, if there are several, all of one such form; else plans are compared."""
+    forms = {form_of(source) for source in sources}
+    return forms.pop().compared if len(sources) > 1 and len(forms) == 1 else None
+
+
 def form_of(source: Any) -> Form:
     """The form in which a source comes; TypeError lists what is accepted."""
     if isinstance(source, _core.Graph):

@@ -21,6 +21,7 @@ _DOORS: dict[str, str] = {
     "InductorCapture": "inductor.capture",
     "Offload": "training.fitting",
     "PlannedStep": "training.planned",
+    "SideBySide": "snapshot.side_by_side",
     "Snapshot": "snapshot",
     "WhatIf": "snapshot.what_if",
     "UpdatesAsYouGo": "training.updating",
@@ -38,6 +39,7 @@ _DOORS: dict[str, str] = {
     "read_snapshot": "snapshot",
     "record": "training.step_recording",
     "recording": "snapshot.recording",
+    "side_by_side": "snapshot.side_by_side",
     "update_as_you_go": "training.updating",
     "what_if": "snapshot.what_if",
 }  # a public name -> the module below that has it

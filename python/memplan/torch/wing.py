@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..frontend import Form, Steps, Wing
@@ -46,6 +46,12 @@ def _explained(path: str, device: int | None = None) -> Any:
     from .snapshot.post_mortem import post_mortem
 
     return post_mortem(path, device=device)
+
+
+def _compared(paths: Sequence[str]) -> Any:
+    from .snapshot.side_by_side import side_by_side
+
+    return side_by_side(paths)
 
 
 def _is_snapshot(source: Any) -> bool:
@@ -92,6 +98,7 @@ SNAPSHOT_FILE = Form(
     opened=read_snapshot,
     what_if=_what_if,
     explained=_explained,
+    compared=_compared,
 )
 
 WING = Wing(

@@ -99,6 +99,8 @@ class PostMortem:
         What grows from step to step, the most first: a leak, if it is not meant.
     notes : tuple of str
         What the snapshot leaves out, and how that was read.
+    live : array of int64, [allocations + 1]
+        The bytes in use after each allocation.
     """
 
     source: str
@@ -110,6 +112,7 @@ class PostMortem:
     lines: tuple[HeldByLine, ...]
     growing: tuple[Growth, ...]
     notes: tuple[str, ...]
+    live: Ints = field(repr=False)
     _held: Held = field(repr=False)
 
     @cached_property
@@ -149,7 +152,11 @@ def post_mortem(source: str | os.PathLike[str] | Mapping[str, Any], *, device: i
         The file is no such snapshot, or it has no trace; the message says which.
     """
     _, where, devices = walked_of(source)
-    walk = chosen(devices, device, where)
+    return post_mortem_of(where, chosen(devices, device, where))
+
+
+def post_mortem_of(where: str, walk: Walked) -> PostMortem:
+    """The same of one device of a snapshot that is read."""
     blocks = _Blocks(walk)
     problem = Snapshot.of(where, [walk]).problem()
     most = blocks.peak
@@ -172,6 +179,7 @@ def post_mortem(source: str | os.PathLike[str] | Mapping[str, Any], *, device: i
         tuple(_most(HeldByLine(line, kind, c["blocks"], c["bytes"]) for (line, kind), c in by_line.items())),
         tuple(_most(blocks.growing())),
         tuple(walk.notes),
+        blocks.live,
         Held(f"device {walk.device}", problem, kinds, blocks.lines),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shlex
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -23,10 +22,7 @@ def what_if_text(found: WhatIf) -> str:
 def what_if_html(found: WhatIf) -> str:
     with BytesIO() as file:
         found.plot().savefig(file, format="png", dpi=120)
-        picture = base64.b64encode(file.getvalue()).decode()
-    return tables.report_html(
-        report_of(found), f'<img src="data:image/png;base64,{picture}" alt="bytes over the trace">'
-    )
+        return tables.report_html(report_of(found), tables.html_image(file.getvalue(), "bytes over the trace"))
 
 
 def report_of(found: WhatIf) -> tables.Report:
