@@ -260,6 +260,38 @@ def test_effort_ends_it_before_the_time_does() -> None:
     assert plan.offsets.tolist() == memplan.plan(problem, "auto:effort=1000000").offsets.tolist()
 
 
+def replaced(seed: int, parameters: int) -> memplan.Problem:
+    """Two states of each parameter are replaced one after the other. Before and after come large temporaries."""
+    draw = np.random.default_rng(seed)
+    kinds = draw.integers(3, 4000, 4)
+    large = int(draw.integers(2, 4) * kinds.max() + draw.integers(1, 1000))
+    rows = [(large, k // 2, 6 + k // 2) for k in range(5)]
+    end = 10 + 6 * parameters
+    for begin in range(10, end, 6):
+        size = int(draw.choice(kinds))
+        for state in range(2):
+            new, temporary = begin + 2 * state, begin + 2 * state + 1
+            rows += [(size, -1, begin + 5 + state), (size, new, end + 9), (size, temporary, temporary + 2)]
+    rows += [(large, end + k // 2, end + 6 + k // 2) for k in range(5)]
+    return memplan.Problem(*zip(*rows, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_replaced_between_two_peaks_is_planned_at_the_load(seed: int) -> None:
+    """New states need holes that old ones leave a thousand births later: searches end above the load."""
+    plan = memplan.plan(replaced(seed, 1500), "auto:effort=100000")
+    assert plan.optimal
+    assert plan.winner == "between_peaks"
+
+
+def test_peaks_whose_buffers_meet_are_left_to_searches() -> None:
+    """All that is new is born before the old dies, so it may not follow it."""
+    rows = [(3, 0, 6), (4, 0, 7), (5, 0, 9), (3, 4, 12), (4, 5, 12), (7, 0, 2), (7, 10, 12)]
+    plan = memplan.plan(memplan.Problem(*zip(*rows, strict=True)))
+    assert plan.optimal
+    assert plan.winner != "between_peaks"
+
+
 def test_large_networks_are_proven_at_the_load() -> None:
     problem = layered(20_000)
     plan = memplan.plan(problem)

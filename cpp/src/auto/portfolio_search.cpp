@@ -9,6 +9,7 @@
 
 #include "auto/auto.hpp"
 #include "auto/band_member.hpp"
+#include "auto/between_peaks.hpp"
 #include "auto/members.hpp"
 #include "memplan/bounds.hpp"
 #include "memplan/plan.hpp"
@@ -28,6 +29,7 @@ constexpr std::int64_t kPerSection = 4;           // work of a dive
 constexpr Bytes kBandsNear = 50;                  // bands that need one in so many bytes more have no plan worth it
 constexpr Bytes kMostAlignment = 1 << 20;         // of buffers in bands: multiples are small
 constexpr std::int64_t kMending = 100;            // buffers looked at, per buffer, before members search
+constexpr Index kMostExchanged = 100'000;         // buffers; more take seconds
 constexpr int kMostLag = 3;
 
 // Rows often come in an order that says something: that of a program, or of who cut them.
@@ -93,6 +95,7 @@ void PortfolioSearch::run(const Deadline& deadline) {
 void PortfolioSearch::begin(const Deadline& deadline) {
   offer_beginnings(deadline);
   if (!is_over(deadline)) mend(deadline);
+  if (!is_over(deadline)) exchange(deadline);
   if (!is_over(deadline)) gather(deadline);
 }
 
@@ -126,6 +129,14 @@ void PortfolioSearch::offer_beginnings(const Deadline& deadline) {
   const PlanOptions within = options_within(options_, deadline);
   for (const auto& [name, start] : kBeginnings)
     if (!is_over(deadline)) offer(name, start(problem_, within).offsets);
+}
+
+// Where most of what lives is replaced between two peaks.
+void PortfolioSearch::exchange(const Deadline& deadline) {
+  if (is_general() || !problem_.together().empty() || problem_.count() > kMostExchanged) return;
+  std::vector<Bytes> offsets;
+  in_time([&] { offsets = plan_between_peaks(problem_, enough(), deadline); });
+  if (!offsets.empty()) offer("between_peaks", std::move(offsets));
 }
 
 // What ends above the bound in a few places is often mended for little.

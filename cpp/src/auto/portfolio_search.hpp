@@ -46,6 +46,7 @@ class PortfolioSearch {
  private:
   // Who takes part.
   void offer_beginnings(const Deadline& deadline);
+  void exchange(const Deadline& deadline);
   void mend(const Deadline& deadline);
   void gather(const Deadline& deadline);
   bool add_lossless_bands(const Deadline& deadline);
