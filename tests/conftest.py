@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("slow", max_examples=300)
     settings.load_profile("slow" if config.getoption("--slow") else "quick")
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
+    config.addinivalue_line("markers", "few(n): of its cases, n run; with --slow all do")
     config.addinivalue_line("markers", "core: of problems, graphs and planners; needs no framework")
     config.addinivalue_line(
         "markers", "no_cover: not traced, which doubles the time of many examples; others reach the same lines"
@@ -79,14 +80,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The files that take longest come first, so that no worker is left with one of them at the end."""
     if not config.getoption("--slow"):
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in set(slow)]
+        left_out = {item for item in items if item.get_closest_marker("slow")} | _beyond_a_few(items)
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if item.path.parent.name in CORE and item.path.parents[1].name == "tests":
             item.add_marker("core")
     rank = {name: k for k, name in enumerate(FIRST)}
     items.sort(key=lambda item: rank.get("/".join(item.path.with_suffix("").parts[-2:]), len(rank)))
+
+
+def _beyond_a_few(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The cases that a quick run leaves out. Steps of the golden ratio spread the others over all parameters."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for own in cases.values():
+        marker = own[0].get_closest_marker("few")
+        order = sorted(range(len(own)), key=lambda k: k * 0.618034 % 1)
+        left_out.update(own[k] for k in order[marker.args[0] if marker else 0 :])
+    return left_out
 
 
 @pytest.fixture(scope="module", autouse=True)

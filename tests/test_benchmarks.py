@@ -17,6 +17,7 @@ from builders.paths import BENCHMARKS
 from memplan.generate import tight
 
 
+@pytest.mark.slow
 def test_the_table_of_the_optimiser(tmp_path: Path) -> None:
     script = str(BENCHMARKS / "optimiser.py")
     options = ["--rows", "python,small", "--peers", "none", "--seeds", "0", "--mirrored", "--shuffled-seeds", "1"]
@@ -140,6 +141,7 @@ def test_training_steps_and_eager_updates_are_measured(monkeypatch: pytest.Monke
     assert eager.cells_of({"network": "n", "optimizer": "SGD", **row})[-1] == "yes"
 
 
+@pytest.mark.slow
 def test_the_table_of_conflicts_and_shapes(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     script = str(BENCHMARKS / "general.py")

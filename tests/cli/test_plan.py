@@ -285,6 +285,7 @@ def test_bad_files_are_one_line(
     assert message in refused(capsys, "plan", tmp_path / name)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "package"), [("l.csv", "numpy"), ("m.onnx", "onnx"), ("m.pt2", "torch")])
 def test_packages_that_read_a_bad_file_say_nothing_beside(name: str, package: str, tmp_path: Path) -> None:
     pytest.importorskip(package)

@@ -184,6 +184,7 @@ def test_commands(
     shown(said.out + said.err)
 
 
+@pytest.mark.slow
 def test_pictures_draw_names_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
     save = Figure.savefig

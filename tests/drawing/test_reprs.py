@@ -108,6 +108,7 @@ def test_names_are_text_whatever_is_in_them(thing: object) -> None:
         assert "&lt;script&gt;" in html
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("thing", ["layers", "noise", "long names", "shapes"])
 def test_pages_stay_small(thing: str) -> None:
     random = np.random.default_rng(5)
@@ -127,6 +128,7 @@ def test_pages_stay_small(thing: str) -> None:
     parsed(html)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "columns",
     [([], [], []), ([0, 0], [0, 3], [1, 9]), ([5], [-7], [-3]), ([2**62], [0], [1]), ([3], [2**61], [2**61 + 2])],

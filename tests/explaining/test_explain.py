@@ -261,6 +261,7 @@ def test_options_of_random_graphs(source: Dict) -> None:
                 assert memplan.plan(source, "greedy_by_size", **changed).load == advice.load < plan.load
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", EVERY)
 def test_figures_of_networks_and_instances(name: str, plans: dict[str, memplan.Plan]) -> None:
     plan = plans[name]
@@ -365,6 +366,7 @@ def running_again(source: Dict, tensors: dict[str, int]) -> Dict:
     return source
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["vgg16_b1_train", "densenet", "transformer", "resnet50_train"])
 def test_recomputing_lowers_the_load_as_it_says(name: str, plans: dict[str, memplan.Plan]) -> None:
     plan = plans[name]

@@ -18,6 +18,7 @@ from memplan.importers.graph_dict import graph_of
 from memplan.plans.costs import costs_of
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])
 def test_small_graphs_are_as_good_as_the_best_of_all_schedules(ways: list[str]) -> None:
     found = [check_random(seed, ways, most=8) for seed in range(200)]
@@ -32,6 +33,7 @@ def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules(ways: list[s
         check_random(seed, ways)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])
 def test_training_graphs_are_near_the_least_of_an_integer_program(ways: list[str]) -> None:
     pytest.importorskip("ortools")

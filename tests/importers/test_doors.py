@@ -99,12 +99,14 @@ def doors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 AS_EAGER: dict[str, Any] = {"inplace": False, "zero_copy": False}
 
 
+@pytest.mark.few(2)
 def test_a_program_is_the_same_as_object_graph_and_file(doors: Doors) -> None:
     exported = memplan.plan(doors.program)
     assert memplan.plan(doors.file).peak == exported.peak
     assert memplan.plan(doors.program.module(), args=(doors.x,)).peak == exported.peak
 
 
+@pytest.mark.few(2)
 def test_what_the_exporter_of_torch_writes_needs_as_much(doors: Doors, request: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxscript")

@@ -75,6 +75,7 @@ def read_twice(count: int, joined: int) -> _core.Graph:
     return graph_of({"tensors": tensors, "ops": ops, "outputs": ["z"]})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("order", "joined"), [("growth", 16), ("growth_backwards", 0)])
 def test_lists_take_time_in_proportion_to_the_graph(order: str, joined: int) -> None:
     small, large = (read_twice(count, 8 + joined * count) for count in (2000, 20_000))

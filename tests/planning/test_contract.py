@@ -64,6 +64,7 @@ def test_degenerate(planner: str, case: str) -> None:
     assert oracle.violations(columns, plan.offsets.tolist()) == set()
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_instance(planner: str, instance: str) -> None:

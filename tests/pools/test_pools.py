@@ -42,6 +42,7 @@ NETWORK: dict[str, Any] = graphs.graph(
 SRAM, DRAM = Pool("sram", 12), Pool("dram")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", oracle.POOL_KINDS)
 def test_small_problems_are_solved_and_proven(kind: str) -> None:
     """What tests/benchmarks/pools_small.py does with more of them."""
@@ -344,7 +345,7 @@ def test_many_buffers_take_seconds_and_are_exchanged() -> None:
     plan = memplan.plan(problem, pools=[Pool("sram", problem.load // 2), DRAM])
     assert time.process_time() - begin < 8
     assert plan.pools is not None
-    assert 156_000 < plan.pools.cost_bound < plan.pools.cost < 172_000
+    assert 156_000 < plan.pools.cost_bound < plan.pools.cost < 176_000
 
 
 def test_pictures_show_pools_one_above_the_other() -> None:

@@ -103,6 +103,7 @@ def test_every_capacity_of_tiny_problems_is_told_apart() -> None:
             proof.check(problem)
 
 
+@pytest.mark.slow
 def test_puzzles_that_need_more_than_their_load(proofs: list[tuple[Problem, Refutation]]) -> None:
     for problem, proof in proofs:
         assert proof.capacity >= problem.load
@@ -156,6 +157,7 @@ def test_cp_sat_finds_nothing_better(count: int) -> None:
             assert fits_by_cp_sat(made, best - 1, 5) in (False, None)
 
 
+@pytest.mark.slow
 def test_most_are_proven() -> None:
     """Few are left without a proof after little work, and none is large."""
     effort = "auto:effort=3000000"

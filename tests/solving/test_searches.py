@@ -98,6 +98,7 @@ def alive_at(problem: tuple[list[int], ...], step: int) -> dict[int, int]:
     return {i: size[i] for i in range(len(size)) if size[i] and first[i] <= step < last[i]}
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(columns(max_buffers=8), st.integers(0, 60))
 @settings(BOUNDED, max_examples=20)
@@ -282,6 +283,7 @@ def test_peaks_descend_to_the_plan(planner: str, problem: Any) -> None:
         assert plan == memplan.plan(source, planner, **brief(planner))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(shaped_problems(max_buffers=6))
 @settings(BOUNDED, max_examples=10)

@@ -59,6 +59,7 @@ def by_kind(found: memplan.explaining.Explanation) -> dict[str, int]:
     return sizes
 
 
+@pytest.mark.slow
 def test_compiled_graphs() -> None:
     model = net()
     x = torch.randn(16, 3, 8, 8)

@@ -20,6 +20,7 @@ def test_there_are_nine_light_models():
     assert len(LIGHT) == 9
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", LIGHT)
 def test_light_models_import_and_plan(name):
     source = onnx.load(DATA / "light" / name)

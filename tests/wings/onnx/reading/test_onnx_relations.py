@@ -362,6 +362,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", LIGHT)
 def test_light_models(name):
     ops = memplan.capture(DATA / "light" / name).graph.ops

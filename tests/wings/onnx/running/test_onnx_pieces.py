@@ -66,6 +66,7 @@ def close(found: Any, expected: Any) -> None:
             np.testing.assert_allclose(found[name].astype(float), array.astype(float), rtol=near, atol=near / 10)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("source", [convolutions(), head()], ids=["convolutions", "head"])
 @pytest.mark.parametrize(
     ("capacity", "allow"),
@@ -120,6 +121,7 @@ def test_bytes_that_die_too_soon_are_poison() -> None:
     assert not np.allclose(broken.run(feeds, check=True).outputs["y"], expected["y"], atol=1e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", range(4))
 def test_random_models_in_random_pieces(part: int) -> None:
     ran = 0

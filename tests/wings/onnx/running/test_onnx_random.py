@@ -36,6 +36,7 @@ def check(seed):
     return caught(program, plans[0], feeds, expected)
 
 
+@pytest.mark.slow
 def test_random_models():
     found = np.array([check(seed) for seed in range(20)])
     seen, of = found.sum(axis=0)

@@ -14,6 +14,7 @@ from memplan.tflite.reading import loops as tflite_loops
 from oracles.loops import check_loop
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("kind", OPERATORS)
 def test_poisoned_rows_change_what_reads_them_and_nothing_else(kind: str) -> None:
     chance, count = np.random.default_rng(len(kind)), 0

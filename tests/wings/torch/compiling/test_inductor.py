@@ -222,6 +222,7 @@ def test_symbolic_sizes(train: bool) -> None:
 # Caches
 
 
+@pytest.mark.slow
 def test_caches_keep_planners_and_options_apart() -> None:
     model, x = net()
     expected = by_inductor()[0]

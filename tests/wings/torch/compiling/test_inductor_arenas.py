@@ -226,6 +226,7 @@ def run(model: Any, inputs: dict[str, Any], train: bool, dynamic: bool = False, 
             result[0].sum().backward()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("place", [["intermediate"], ["intermediate", "output"]], ids=["inner", "outputs"])
 def test_the_text_of_dtypes_views_and_concatenations(train: bool, place: list[str], codes: list[str]) -> None:
@@ -299,6 +300,7 @@ def test_forward_may_leave_numbers(codes: list[str]) -> None:
     assert said(codes)["forward"]["left"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*is left to torch")
 def test_symbolic_sizes_that_are_rounded(codes: list[str]) -> None:
     """What pooling leaves has sizes of which nobody knows that they are positive."""

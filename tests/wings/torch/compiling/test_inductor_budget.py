@@ -72,6 +72,7 @@ class Residual(torch.nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_an_op_may_run_again_more_than_once(apart: None) -> None:
     torch.manual_seed(0)
     module, x = Residual(), torch.randn(512, 64)
@@ -109,6 +110,7 @@ class Fanned(torch.nn.Module):
         return self.last(Fans.apply(self.first(x).tanh()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fused", [False, True])
 def test_backward_runs_in_an_order_in_which_it_fits(request: pytest.FixtureRequest, fused: bool) -> None:
     """The four tensors, one after another."""
@@ -208,6 +210,7 @@ def test_what_forward_saves_counts_until_backward_has_used_it(apart: None) -> No
     assert found[0] >= 8 * x.nbytes
 
 
+@pytest.mark.slow
 def test_what_draws_random_numbers_is_saved() -> None:
     module, x = transformer(3)
     found: list[int] = []

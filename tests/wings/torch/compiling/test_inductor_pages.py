@@ -94,6 +94,7 @@ def test_results_are_equal_and_alone_stay(library: CpuLibrary) -> None:
     assert alive(library) == before
 
 
+@pytest.mark.slow
 def test_training_gives_back_what_forward_saves(library: CpuLibrary) -> None:
     x, weight = matrix(), matrix().requires_grad_()
     gradients = []

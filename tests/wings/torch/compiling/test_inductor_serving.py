@@ -143,6 +143,7 @@ def test_scratch_is_planned(elsewhere: list[int]) -> None:
     assert found[0].planned <= found[0].default
 
 
+@pytest.mark.slow
 def test_no_arena_is_too_small_for_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results may come when scratch is gone. Then a call holds less than both, and an arena with both holds both."""
     by_memplan, seen = rewriting.scratch_of, list[Any]()
@@ -205,6 +206,7 @@ def test_training(made: Counter[str]) -> None:
     assert torch.equal(first[0].detach(), expected[0])
 
 
+@pytest.mark.slow
 def test_sizes_may_change(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "_MORE", 10)  # one arena for all would not be taken
     module = nn.Sequential(*[layer for _ in range(3) for layer in (nn.Conv2d(8, 8, 3, padding=1), nn.Tanh())])

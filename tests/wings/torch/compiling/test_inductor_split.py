@@ -106,6 +106,7 @@ def example() -> tuple[Any, Any]:
     return torch.randn(TOKENS, WIDTH, dtype=torch.float64, requires_grad=True), y
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("model", "scale", "times"),
     [
@@ -194,6 +195,7 @@ def test_a_view_of_all_that_a_region_makes_is_not_in_pieces() -> None:
     assert splitting._region(read, ["mm", "view", "norm"], {"norm": 1, "mm": 2}) == [(0, 1, False), (1, 2, False)]
 
 
+@pytest.mark.slow
 def test_backward_of_convolutions_runs_within_forward() -> None:
     torch.manual_seed(0)
     x = torch.randn(4, 4, 6, 6, dtype=torch.float64, requires_grad=True)

@@ -62,6 +62,7 @@ def over_its_transpose(a: Any, b: Any, c: Any) -> Any:
     return torch.addmm(torch.mm(a, b).t(), b, c)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("function", "held"),  # squares that the graph holds at its worst step
     [

@@ -18,6 +18,7 @@ def figures(since: int) -> dict[str, dict[str, int]]:
     return {graph.name.split()[0]: graph.figures["cpu"] for graph in loaded_since(since)}
 
 
+@pytest.mark.slow
 def test_what_was_pooled_goes_at_once() -> None:
     """The backward of pooling is given what was pooled, and needs its shape alone."""
     torch.manual_seed(0)

@@ -150,6 +150,7 @@ class Text:
                 self.alive.pop(name, None)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("net", "train"), RUNS)
 def test_the_default_as_its_code_says(net: str, train: bool) -> None:
     for graph in captured(net, train):
@@ -167,6 +168,7 @@ def test_something_was_compared() -> None:
     assert {block.source for graph in graphs for block in graph.held} == {"wrapper", "kernel", "input"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("net", NETS)
 def test_pools_as_the_code_says(net: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrapper that torch writes with memory_planning=True: its allocations, and where buffers lie in them."""
@@ -250,6 +252,7 @@ def test_pools_that_torch_fails_to_make(monkeypatch: pytest.MonkeyPatch) -> None
     assert graph.reuse_peak == captured("mlp", False)[0].reuse_peak
 
 
+@pytest.mark.slow
 def test_what_is_really_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiled code, run: the profiler counts as many bytes at the worst moment as are said to be held."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))

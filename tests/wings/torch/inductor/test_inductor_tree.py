@@ -109,6 +109,7 @@ def test_same_with_buffers_of_no_bytes(problem: tuple[list[int], list[int], list
         assert same_as_torch(rows)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("path", [*shipped("*/*.csv"), *others("*/*.csv")])
 def test_same_as_torch_on_real_problems(path: Path) -> None:
     problem = memplan.read_problem(path)

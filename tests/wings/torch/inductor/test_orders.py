@@ -105,6 +105,7 @@ def test_the_same_order_as_torch(rule: str) -> None:
     assert differ > 40
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("rule", INDUCTOR)
 @pytest.mark.parametrize("path", shipped("torch/*.json"), ids=lambda path: path.stem)
 def test_the_same_order_as_torch_on_real_networks(rule: str, path: Any) -> None:

@@ -362,6 +362,7 @@ def no_cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
             yield
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("net", NETS)
 def test_wrapper_of_a_net(net: str, rule: str) -> None:

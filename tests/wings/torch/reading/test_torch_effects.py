@@ -180,6 +180,7 @@ def traced(seed: int) -> fx.GraphModule:
     return module
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("seed", range(15))
 def test_legal_orders_of_a_traced_graph_compute_the_same(seed: int) -> None:
     assert same_in_any_order(traced(seed), ARGS)

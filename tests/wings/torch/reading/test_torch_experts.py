@@ -51,6 +51,7 @@ def test_rows_of_products_by_groups_are_padded(dtype: torch.dtype, width: int) -
     assert found["bytes"] == ByColumns()(*args).untyped_storage().nbytes()
 
 
+@pytest.mark.slow
 def test_a_model_of_transformers_through_every_door() -> None:
     model, tokens = mixtral(), torch.ones(2, 16, dtype=torch.int64)
     plan = memplan.plan(model, args=(tokens,))

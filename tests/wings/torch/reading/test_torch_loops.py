@@ -14,6 +14,7 @@ from oracles.poison import check, idle
 CASES = cases(sorted(RULES))
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_row_is_read_that_is_not_named(name: str, request: pytest.FixtureRequest) -> None:
     many = request.config.getoption("--slow")
@@ -25,6 +26,7 @@ def test_no_row_is_read_that_is_not_named(name: str, request: pytest.FixtureRequ
     assert found
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest) -> None:
     for seed in range(20 if request.config.getoption("--slow") else 1):

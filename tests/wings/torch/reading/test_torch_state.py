@@ -91,6 +91,7 @@ def test_meta_and_fake_modules_give_the_same_graph() -> None:
     assert import_torch(fake, args=(x,), train=True) == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("train", "layers", "least"), [(False, 8, 7_500_000_000), (True, 6, 5_900_000_000)])
 def test_weights_of_billions_of_parameters_are_not_allocated(train: bool, layers: int, least: int) -> None:
     model = models.llama_7b(layers)

@@ -91,6 +91,7 @@ def served(request: pytest.FixtureRequest, made: dict[str, Served]) -> Iterator[
     assert not cpu().busy
 
 
+@pytest.mark.slow
 def test_kernels_are_served(made: dict[str, Served]) -> None:
     assert any("scratch" in name for found in memplan.torch.compiled_plans() for name in found.plan.problem.names)
 

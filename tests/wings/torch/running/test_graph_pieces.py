@@ -45,6 +45,7 @@ def loss() -> tuple[Any, Any]:
     return run, (torch.randn(24, 4), torch.randn(60, 4), torch.randint(0, 60, (24,)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("decomposed", [False, True])
 @pytest.mark.parametrize("case", [convolutions, feed_forward, loss])
 def test_pieces_make_what_the_whole_makes(case: Any, decomposed: bool) -> None:

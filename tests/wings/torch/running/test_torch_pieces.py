@@ -14,6 +14,7 @@ from oracles.pieces import compare
 CASES = cases(sorted(RULES))
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_pieces_make_what_the_whole_makes(name: str, request: pytest.FixtureRequest) -> None:
     ran = 0

@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 from builders.serving import WAYS, held
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(9))
 def test_equal_to_eager(seed: int) -> None:
     found = held(WAYS[seed % len(WAYS)], seed)

@@ -79,6 +79,7 @@ def test_tokens_of_several_samples_are_in_pieces() -> None:
     assert plan.peak < 3000 * x.numel() * 4  # the logits
 
 
+@pytest.mark.slow
 def test_pieces_and_ops_that_run_again(tmp_path: Path) -> None:
     net, x, y = words()
     blocks = (nn.Sequential(nn.Linear(32, 512), nn.BatchNorm1d(512), nn.Linear(512, 32)) for _ in range(2))
@@ -108,6 +109,7 @@ def test_rows_of_what_is_expanded() -> None:
     torch.testing.assert_close(plan.run(x, check=True).outputs, net(x).detach())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_networks_in_random_pieces(seed: int) -> None:
     chance = random.Random(seed)

@@ -38,6 +38,7 @@ def results(program: fx.GraphModule, *args: Tensor) -> list[Tensor]:
     return found
 
 
+@pytest.mark.slow
 def test_pictures_in_pieces() -> None:
     net, x = pictures(), torch.randn(2, 3, 64, 64)
     plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
@@ -84,6 +85,7 @@ class Deep(nn.Module):
         return self.blocks(x).square().mean()  # type: ignore[no-any-return]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("allow", [("recompute",), ("split", "recompute")])
 def test_ops_that_run_again(allow: tuple[str, ...]) -> None:
     torch.manual_seed(0)
@@ -130,6 +132,7 @@ def test_moves_are_not_written() -> None:
         _ = plan.program
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [*range(3), 151, 205, 256])  # the last ones: torch guesses other strides than kernels'
 def test_random_networks_in_random_pieces(seed: int) -> None:
     chance = random.Random(seed)

@@ -207,6 +207,7 @@ def plain(function: Callable[..., Any], *args: Tensor) -> Any:
     return function(*args)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("door", ["module", "fx", "program"])
 def test_programs_that_write_through_views_and_draw_random_numbers(door: str, seed: int) -> None:

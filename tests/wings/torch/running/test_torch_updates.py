@@ -112,6 +112,7 @@ def test_an_optimizer_of_matrices() -> None:
     check(build, images, optim.Muon)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_are_those_of_torch(name: str) -> None:
     check(convnet, images, OPTIMIZERS[name], order="best")
@@ -128,6 +129,7 @@ def test_weights_that_are_tied_frozen_or_unused(options: dict[str, Any]) -> None
     check(Tied, words, OPTIMIZERS["adam"], **options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["momentum", "nadam"])
 def test_any_legal_order_trains_alike(name: str) -> None:
     """Ops in random orders that data and `after` allow: numbers are read, and weights overwritten, when they may be."""

@@ -40,6 +40,7 @@ def test_attention_of_one_tensor(seed: int) -> None:
     check(Attention(), torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", [9, 17, 24, 29, 33, 62, *range(40, 44)])
 def test_networks_that_use_tensors_often(seed: int) -> None:
     network = Often(seed)

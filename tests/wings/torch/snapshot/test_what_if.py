@@ -139,6 +139,7 @@ def test_which_of_equal_free_blocks_torch_took_is_found(ties: str, downwards: bo
 # Other settings
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("recorded_with", ["", "expandable_segments:True"])
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_are_what_the_slow_allocator_reserves(recorded_with: str, seed: int) -> None:

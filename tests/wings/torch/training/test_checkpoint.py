@@ -65,6 +65,7 @@ def step_of(model: Any, x: Any) -> Any:
     return step
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
@@ -112,6 +113,7 @@ def test_nothing_else_changes(way: str) -> None:
     assert f"for {found.added_cost:.1%} of the cost of a step" in str(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_budget_besides_what_is_kept(way: str) -> None:
     model, x = transformer()
@@ -134,6 +136,7 @@ def test_what_fits_is_left_alone(way: str) -> None:
     assert "nothing is changed" in repr(found)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) -> None:
     model, x = transformer()
@@ -151,6 +154,7 @@ def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) 
         getattr(memplan.torch, way)(model, "lest", args=("no tensor",))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     model, x = transformer()
@@ -177,6 +181,7 @@ def test_too_small_a_budget_says_what_is_needed(way: str) -> None:
     found.remove()
 
 
+@pytest.mark.slow
 def test_each_module_takes_the_cheaper_way() -> None:
     model, x = transformer(4)
     plain = trained(copy.deepcopy(model), x)

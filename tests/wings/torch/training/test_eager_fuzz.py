@@ -160,6 +160,7 @@ def planned_trial(seed: int) -> int:
     return 0 if report is None else report.served
 
 
+@pytest.mark.slow
 def test_random_programs_plan_themselves() -> None:
     assert sum(map(planned_trial, range(40))) > 1000
     gc.collect()

@@ -41,6 +41,7 @@ def captured() -> tuple[nn.Module, memplan.importers.Network, memplan.Plan]:
     return net, traced, memplan.plan(traced, alignment=64)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("percent", "way"), [(80, "recompute"), (60, "recompute"), (50, "recompute"), (70, "offload"), (50, "offload")]
 )

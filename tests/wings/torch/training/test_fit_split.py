@@ -94,6 +94,7 @@ def held_whole(model: nn.Module, ids: Tensor) -> bool:
     return max(run.size) >= ids.numel() * WORDS * 8
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", [*LOSSES, *WHOLE])
 def test_losses_in_pieces_equal_those_of_eager(name: str) -> None:
     model, ids = double({**LOSSES, **WHOLE}[name]), ids_of()
@@ -273,6 +274,7 @@ def test_rows_are_independent_where_they_are(name: str) -> None:
         assert changed.nonzero().tolist() == [[1, 3]]
 
 
+@pytest.mark.slow
 def test_modules_in_pieces_hold_less_with_equal_gradients() -> None:
     torch.manual_seed(0)
     model, x = nn.Sequential(*(FeedForward() for _ in range(3))).double(), torch.randn(2, ROWS, WIDTH).double()

@@ -35,6 +35,7 @@ def trained(model: Any, x: Any, optimizer: Any, steps: int = 3) -> list[Any]:
     return [*found, *model.state_dict().values(), *(states[k][name] for k in sorted(states) for name in states[k])]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "begun"), [("SGD", False), ("AdamW", False), ("AdamW", True), ("Adagrad", True)])
 def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, begun: bool) -> None:
     model, x = network(blocks=1)
@@ -196,6 +197,7 @@ def test_the_floor_names_what_stands_in_the_way(updates: bool) -> None:
     assert kept + 3 * logits <= error.lower_bound <= error.peak
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [transformer, lambda: (Words(), torch.randn(100, 16))])
 def test_nothing_that_is_found_is_below_the_floor(make: Any) -> None:
     model, x = make()

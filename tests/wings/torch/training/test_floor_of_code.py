@@ -155,6 +155,7 @@ def test_the_code_of_forward_holds_what_no_module_can_give_up() -> None:
     assert refused(Fused(), kept + held - 1)[0].proven
 
 
+@pytest.mark.slow
 def test_what_lies_within_modules_that_run_in_pieces_does_not_count() -> None:
     error, kept = refused(Wide())
     assert 2 * BYTES <= error.lower_bound - kept < 3 * BYTES  # what goes in and comes out of the norm
@@ -169,6 +170,7 @@ def test_a_forward_of_other_ops_is_no_floor(make: Any) -> None:
     assert error.lower_bound < kept + 50 * BYTES
 
 
+@pytest.mark.slow
 def test_what_code_holds_where_autograd_is_off_is_no_floor() -> None:
     error, kept = refused(Collecting())
     assert error.lower_bound < kept + 10 * BYTES
@@ -179,6 +181,7 @@ def test_a_view_from_a_module_in_pieces_counts_as_what_it_shows() -> None:
     assert error.lower_bound >= kept + 60 * 8 * BYTES  # the concatenation
 
 
+@pytest.mark.slow
 def test_logits_that_need_not_be_whole_do_not_count() -> None:
     error, kept = refused(Scored(), rows=1024)
     assert error.lower_bound < kept + 2 * 1024 * 1000 * 4

@@ -61,6 +61,7 @@ def kept_twice(net: Any, y: Any) -> Any:
     return y.sin() if aside.requires_grad else y
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [15, 17])
 def test_random_networks_train_as_in_eager(seed: int) -> None:
     model, expected = network(seed)
