@@ -14,8 +14,10 @@ from builders import onnx_models as onnx_build  # noqa: E402
 from builders.commands import LIFETIMES, run  # noqa: E402
 from memplan import _core  # noqa: E402
 from memplan.printing.units import format_bytes  # noqa: E402
+from memplan.torch import estimating  # noqa: E402
 from memplan.torch.reading.workspaces import workspace_of  # noqa: E402
 from oracles.allocator import peak  # noqa: E402
+from oracles.caching import MIB, Allocator  # noqa: E402
 
 SCALARS = 64  # bytes: kernels make tensors of the numbers that they are given
 
@@ -240,6 +242,36 @@ def test_cuda_needs_no_gpu() -> None:
     assert cuda.reserved >= cuda.total - cuda.workspaces
     assert cuda.notes[0].startswith("for CUDA, without a GPU")
     assert sum(cuda.parts.values()) == cuda.total
+
+
+class Rows(torch.nn.Module):
+    """Repeats its input ever more often, so that no cached segment serves what comes next."""
+
+    def forward(self, x: Any) -> Any:
+        return x.repeat(5, 1).sum() + x.repeat(9, 1).sum() + x.repeat(14, 1).sum()
+
+
+def test_on_cuda_a_size_fits_with_its_fragmentation() -> None:
+    x = torch.zeros(4, 2**18)
+    found = memplan.estimate(Rows(), args=(x,), device="cuda")
+    assert found.suffices is not None
+    assert found.reserved is not None
+    assert found.total < found.suffices < found.reserved
+    assert f"{found.suffices:,} bytes" in str(found)
+    how: Any = {"autocast": None, "device": "cuda", "train": False, "optimizer": None, "loss": None}
+    rows, sizes = estimating._requests(estimating.dry_run_of(Rows(), (x,), None, **how))
+    for capacity, fits in ((found.suffices, True), (found.suffices - 2 * MIB, False)):
+        slow, where, served = Allocator(capacity=capacity), {}, []
+        for row, size in zip(rows, sizes, strict=True):
+            if row >= 0:
+                where[row] = slow.allocate(size, 0)
+                served.append(where[row] is not None)
+            elif (address := where[-1 - row]) is not None:
+                slow.free(address)
+        assert all(served) == fits
+    best = memplan.largest(Rows(), found.suffices - 1, axes={"x": 0}, args=(x,), device="cuda")
+    assert best.size == 3
+    assert best.next_total == found.suffices
 
 
 def test_the_step_on_cuda_updates_all_parameters_at_once() -> None:

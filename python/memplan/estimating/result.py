@@ -42,8 +42,9 @@ class Estimate:
     device : str
         "cpu" or "cuda".
     reserved : int or None
-        On CUDA, the most that torch's caching allocator reserves in the first three steps of a loop. It frees what
-        it only caches before it runs out of memory.
+        On CUDA, the most that torch's caching allocator reserves in the first three steps of a loop.
+    suffices : int or None
+        On CUDA, with how many bytes of the device these steps run: what is only cached goes back where memory runs out.
     notes : tuple of str
         What is not known.
     """
@@ -60,6 +61,7 @@ class Estimate:
     at: str = ""
     device: str = "cpu"
     reserved: int | None = None
+    suffices: int | None = None
     notes: tuple[str, ...] = ()
 
     @property

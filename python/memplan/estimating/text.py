@@ -23,6 +23,8 @@ def estimate_table(found: Estimate) -> Table:
     if found.reserved is not None:
         reserved = with_bytes(found.reserved)
         notes.append(f"reserved by torch's caching allocator, what it only caches included: {reserved}")
+    if found.suffices is not None:
+        notes.append(f"a device suffices that has, besides the CUDA context: {with_bytes(found.suffices)}")
     header = ("", "bytes", "share", "of the total")
     return Table(f"A step on {found.device}", header, tuple(rows), _RIGHT, (*notes, *found.notes))
 

@@ -39,7 +39,8 @@ def largest(
 ) -> Largest:
     """The largest batch or length with which a step is within a budget, by bisection. Nothing is allocated for it.
 
-    Each size is looked at by itself, as `estimate` does. The size that is found fits, and one more does not.
+    Each size is looked at by itself, as `estimate` does. The size that is found fits, and one more does not. On CUDA,
+    fragmentation counts: a size fits if `Estimate.suffices` does.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def largest(
     def needs_as(size: int, reading: dict[str, Any]) -> int | None:
         found = estimate(model, **reading, **how, **only)
         if not fit:
-            return found.total - besides * found.kept
+            return (found.suffices or found.total) - besides * found.kept
         return _fitted(model, held, 0 if besides else found.kept, reading, how, time_limit, plans, size)
 
     if (steps := steps_of(model)) is not None:

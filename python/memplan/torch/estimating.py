@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .reading.dry_run import DryRun
 
 _STEPS = 3
+_SEGMENT = 2**21  # bytes: segments are multiples
 CUBLAS = 8_519_680  # bytes that torch gives to cuBLAS for a stream, up to the A100
 
 
@@ -59,6 +60,7 @@ def of_run(found: DryRun, device: str) -> result.Estimate:
     kept = [found.weights, found.states, found.inputs]
     more = sum(-(-s // unit) * unit - s for sizes in kept for s in sizes)
     phase = result.PHASES[found.phases[worst]] if found.phases else result.PHASES[0]
+    reserved, suffices = reserved_by(found) if device == "cuda" else (None, None)
     workspace = found.workspaces[worst] if found.workspaces else 0
     return result.Estimate(
         weights=sum(found.weights),
@@ -72,16 +74,31 @@ def of_run(found: DryRun, device: str) -> result.Estimate:
         phase=phase,
         at=found.ops[worst].removesuffix(".default") if found.ops else "",
         device=device,
-        reserved=reserved_by(found) if device == "cuda" else None,
+        reserved=reserved,
+        suffices=suffices,
         notes=_notes(found, device),
     )
 
 
-def reserved_by(found: DryRun) -> int:
-    """The most bytes that torch's caching allocator for CUDA reserves in the first steps of a loop.
+def reserved_by(found: DryRun) -> tuple[int, int]:
+    """The most bytes that torch's caching allocator for CUDA reserves in a loop, and how many suffice it.
 
     The first step makes the states of the optimizer. What a step leaves in the cache serves the next one.
     """
+    rows, sizes = (np.array(column) for column in _requests(found))
+    run = _core.reserve(rows, sizes, _core.CachingSettings())
+    least, most = -(-run.allocated // _SEGMENT), -(-run.reserved // _SEGMENT)
+    while least < most:
+        middle = (least + most) // 2
+        if _core.reserve(rows, sizes, _core.CachingSettings(capacity=middle * _SEGMENT)).ran_out_at < 0:
+            most = middle
+        else:
+            least = middle + 1
+    return run.reserved, most * _SEGMENT
+
+
+def _requests(found: DryRun) -> tuple[list[int], list[int]]:
+    """What the steps ask for, as `_core.reserve` takes it."""
     rows: list[int] = []  # row k >= 0 allocates, row -k - 1 frees what row k allocated
     sizes: list[int] = []
 
@@ -127,7 +144,7 @@ def reserved_by(found: DryRun) -> int:
         for old, new in zip(sorted(found.replaced, key=lambda k: found.size[k]), left, strict=False):
             if new in row_of:
                 row_of[old] = row_of.pop(new)
-    return int(_core.reserve(np.array(rows), np.array(sizes), _core.CachingSettings()).reserved)
+    return rows, sizes
 
 
 def step_load(found: DryRun, device: str) -> npt.NDArray[np.int64]:
