@@ -42,7 +42,7 @@ enum class CachingTies : std::int8_t {
 // What PYTORCH_ALLOC_CONF sets, in bytes.
 struct CachingSettings {
   Bytes max_split_size = kMaxBytes;           // blocks of so many bytes are never split
-  Bytes max_non_split_rounding = 20 << 20;    // such a block may exceed its request by less than this
+  Bytes max_non_split_rounding = 20 << 20;    // such a block exceeds its request by less; torch takes large_segment
   Bytes large_segment = 20 << 20;             // segments for requests of 1 to 10 MiB, and pages of large blocks
   std::array<Bytes, 16> roundup_divisions{};  // [k]: parts per power of two, from 1 MiB << k on; 0: none
   double garbage_collection_threshold = 0;    // part of `limit`: above it, old cached segments go; 0: never

@@ -8,7 +8,7 @@
 //
 //     bytes ▲                            root t of 20 bytes, written by op 0 and read by op 1, which
 //        20 ┤ ┌───┐                      overwrites bytes [6, 16) with z, read by op 3:
-//        16 ┤ │ t └───────┐              strips [0, 6) and [16, 20) live in [0, 2), [6, 16) in [0, 4)
+//        16 ┤ │ t └───────┐              strips [0, 6) and [16, 20) live in [0, 2); [6, 16) in [0, 4)
 //         6 ┤ │   ┌───────┘ z
 //           └─┴───┴──────────▶ step
 #pragma once
@@ -50,7 +50,7 @@ struct Span {
 std::vector<Span> lives_of(const Graph& graph);
 
 // The bytes and steps that at least one member covers, as strips without overlaps. It sweeps once over the bytes:
-// O(members log members), and for each range between ends of members, the members that cover this range.
+// O(members log members), plus the members that cover each range between ends of members.
 std::vector<Strip> united(const std::vector<Strip>& members);
 
 // The steps of the ops. Most ops take one step. An op with ordered loops may write over inputs that it is still
@@ -75,8 +75,8 @@ struct OpSteps {
 OpSteps op_steps_of(const Graph& graph, const HappensBefore& order);
 
 // One lifetime per storage, in the listed order of ops. There are strips only if all ops are on one stream. If an input
-// and an output of an op share bytes, the inner of the two lives through all stages of the op. O((reads + writes) log
-// members), and for each range between ends of members, the members that cover this range.
+// and an output share bytes, the one inside the other lives through all stages of the op. O((reads + writes) log
+// members), plus the members that cover each range between ends of members.
 std::vector<Lifetime> lifetimes_of(const Graph& graph, const Storages& storages, const HappensBefore& order,
                                    const OpSteps& steps);
 

@@ -90,7 +90,7 @@ struct GraphInPools {
   // Its ops are in the order of the plan. Its pins and reserved bytes are offsets in the one arena.
   std::shared_ptr<const Graph> graph;
   Buffers buffers;
-  PlanInPools found;      // its lower bound is for this order of ops, whichever tensors share bytes
+  PlanInPools found;      // plan.lower_bound is for this order of ops, whichever tensors share bytes
   Bytes order_bound = 0;  // no order of ops and no sharing needs fewer bytes; 0: unknown
 };
 

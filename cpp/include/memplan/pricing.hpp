@@ -60,7 +60,7 @@ std::vector<std::pair<Index, Index>> paying_pairs(const Problem& problem, std::s
 
 // Searches from a plan, which must be within the capacity if there is one. Returns a verified plan that pays no more.
 // If it pays the same, it peaks no higher. `tell` is called with each better plan. These options count: time limit,
-// start, seed, capacity, lower bound of the peak, and `stop`. The same seed gives the same plan, unless a time limit or
+// start time, seed, capacity, lower bound, and `stop`. The same seed gives the same plan, unless a time limit or
 // `stop` ends the search.
 //
 // Throws ProblemError for an unknown index, a pair of a buffer with itself, a price < 0, and sums of prices beyond

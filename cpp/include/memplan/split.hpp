@@ -49,11 +49,11 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// Rows of a tensor of the graph, and their place in a tensor of the split graph. Axes and rows count in the tensor of
-// the graph.
+// Rows of a tensor of the graph, and their place in a tensor of the split graph. Axes and rows are those of the
+// graph's tensor.
 struct HeldRows {
   Index tensor = kNone;   // of the split graph; kNone: no row exists yet, and none is read
-  bool whole = true;      // all of the tensor is read or written; the other members are for false
+  bool whole = true;      // all of the tensor is read or written; if false, see below
   Axes axes = {};         // along which rows lie
   RowRange rows = {};     // that are read or written
   std::int64_t base = 0;  // the first row in `tensor`
@@ -84,7 +84,7 @@ struct RegionError : GraphError {
 };
 
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run
-// before it or after it. Throws GraphError if `regions` are no regions, and UnsupportedError for graphs with several
+// before it or after it. Throws GraphError if `regions` are invalid, and UnsupportedError for graphs with several
 // streams, branches or a layout. Throws RegionError if a region cannot run in pieces, for one of these reasons:
 //   - an op has no such loop, or overwrites its input,
 //   - an op reads a whole tensor, or rows along other axes, and the region makes this tensor in pieces,
