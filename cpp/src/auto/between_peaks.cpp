@@ -12,7 +12,7 @@ namespace memplan {
 
 namespace {
 
-constexpr Bytes kNear[] = {0, 200};  // peaks: steps with the load, or that lack at most one byte in so many
+constexpr Bytes kNearPeaks[] = {0, 200};  // peaks: steps with the load, or that lack at most one byte in so many
 
 // What lives at the first peak alone, at the last alone, and at both; each in the order in which it is to lie.
 struct Replaced {
@@ -70,7 +70,7 @@ std::vector<Bytes> plan_between_peaks(const Problem& problem, Bytes enough, cons
   const LoadCurve curve = load_curve(problem);
   const Bytes load = *std::max_element(curve.bytes.begin(), curve.bytes.end());
   std::pair<Step, Step> tried{0, -1};
-  for (const Bytes near : kNear) {
+  for (const Bytes near : kNearPeaks) {
     const std::pair<Step, Step> at_peaks = peaks_of(curve, near == 0 ? load : load - load / near);
     if (std::exchange(tried, at_peaks) == at_peaks) continue;
     const Replaced found = replaced_between(problem, at_peaks);
@@ -78,7 +78,7 @@ std::vector<Bytes> plan_between_peaks(const Problem& problem, Bytes enough, cons
     std::vector<Bytes> pins(at(problem.count()), kNowhere);
     const Bytes base = stacked_from(problem, found.both, 0, pins);
     if (base == kNowhere || stacked_from(problem, found.old, base, pins) == kNowhere) continue;
-    if (stack(problem, found.young, base, pins) == kNowhere || are_in_the_way(problem, found, pins)) continue;
+    if (stacked_from(problem, found.young, base, pins) == kNowhere || are_in_the_way(problem, found, pins)) continue;
     const Problem around = problem.with_pins(std::move(pins));
     std::vector<Bytes> offsets = greedy_by_size_until(around, deadline).offsets;
     if (const Bytes reached = peak_of(problem, offsets); reached < peak) {
