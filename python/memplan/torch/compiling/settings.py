@@ -104,6 +104,10 @@ def settings_of(
         raise ValueError(
             "optimizer needs budget, which counts its states: options={'budget': '8GiB', 'optimizer': ...}"
         )
+    if chosen.get("order", "given") != "given":  # Inductor asks for an order only then
+        if patches.get("reorder_for_peak_memory") is False:
+            raise ValueError(f"order={chosen['order']!r} needs Inductor's reorder_for_peak_memory, got False")
+        patches["reorder_for_peak_memory"] = True
     return Settings(**chosen), patches
 
 

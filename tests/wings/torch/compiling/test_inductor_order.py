@@ -130,3 +130,11 @@ def test_an_unknown_order() -> None:
 def test_caches_keep_orders_apart() -> None:
     keys = {settings_of({"order": order}, {}, set())[0].key for order in ("given", "best", "lpmf")}
     assert len(keys) == 3
+
+
+def test_an_order_is_asked_for_or_refused_where_inductor_would_not_ask() -> None:
+    off = "reorder_for_peak_memory"
+    assert settings_of({"order": "best"}, {}, {off})[1] == {off: True}
+    assert settings_of({"order": "given", off: False}, {}, {off})[1] == {off: False}
+    with pytest.raises(ValueError, match=f"order='best' needs Inductor's {off}, got False"):
+        settings_of({"order": "best", off: False}, {}, {off})
