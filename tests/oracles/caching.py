@@ -238,26 +238,31 @@ class Allocator:
         for small in (False, True):
             for segment in self.whole(None, small):
                 self.segments.remove(segment)
-            for segment in [s for s in self.segments if s.expandable and s.small == small]:
-                page, gave = 2 * MIB if small else self.large, False
-                for block in [b for b in segment.blocks if b.state == "free"]:
-                    begin = segment.begin + -(-(block.address - segment.begin) // page) * page
-                    end = segment.begin + (block.address + block.size - segment.begin) // page * page
-                    if begin >= end:
-                        continue
-                    gave = True
-                    since = self.searches[small]
-                    pieces = [Block(begin, end - begin, "unmapped", made=block.made)]
-                    if begin > block.address:
-                        before = Block(block.address, begin - block.address, "free", since, next(self.numbers))
-                        pieces.insert(0, before)
-                    if end < block.address + block.size:
-                        rest = block.address + block.size - end
-                        pieces.append(Block(end, rest, "free", since, next(self.numbers)))
-                    k = segment.blocks.index(block)
-                    segment.blocks[k : k + 1] = pieces
-                    self.join(segment, next(p for p in pieces if p.state == "unmapped"), 0)
-                if gave and len(segment.blocks) == 1 and segment.blocks[0].state == "unmapped":
+            cached = [
+                (s.stream, b.size, self.rank(s, b), b.address, s, b)
+                for s in self.segments
+                if s.expandable and s.small == small
+                for b in s.blocks
+                if b.state == "free"
+            ]
+            for *_, segment, block in sorted(cached, key=lambda row: row[:4]):
+                page = 2 * MIB if small else self.large
+                begin = segment.begin + -(-(block.address - segment.begin) // page) * page
+                end = segment.begin + (block.address + block.size - segment.begin) // page * page
+                if begin >= end:
+                    continue
+                since = self.searches[small]
+                pieces = [Block(begin, end - begin, "unmapped", made=block.made)]
+                if begin > block.address:
+                    before = Block(block.address, begin - block.address, "free", since, next(self.numbers))
+                    pieces.insert(0, before)
+                if end < block.address + block.size:
+                    rest = block.address + block.size - end
+                    pieces.append(Block(end, rest, "free", since, next(self.numbers)))
+                k = segment.blocks.index(block)
+                segment.blocks[k : k + 1] = pieces
+                self.join(segment, next(p for p in pieces if p.state == "unmapped"), 0)
+                if len(segment.blocks) == 1 and segment.blocks[0].state == "unmapped":
                     self.segments.remove(segment)
 
     def collect(self) -> None:
