@@ -175,3 +175,9 @@ def test_several_streams_and_problems_have_no_orders(tmp_path: Path) -> None:
     assert e.orders is not None
     assert (written["load"], written["bound"]) == (e.orders.load, e.orders.bound)
     assert [n["name"] for n in written["alive"]] == [n.name for n in e.orders.alive]
+
+
+def test_options_that_leave_an_op_nothing_in_use() -> None:
+    """With one of them, the op with the highest load runs before any byte is in use."""
+    plan = memplan.plan(small_graph(random.Random(2817), streams=False, ops=5))
+    assert [a for a in plan.explain().advice if a.kind != "order"]

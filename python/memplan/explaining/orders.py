@@ -98,10 +98,8 @@ def load_during(buffers: _core.Buffers, op: int) -> int:
     """The most bytes in use while an op runs."""
     first, last = Steps(op + 1, buffers.begin_of_op).of(op)
     steps, load = buffers.problem.load_curve()
-    if len(steps) == 0:
-        return 0
     low, high = np.searchsorted(steps, [first, last - 1], side="right") - 1
-    return int(load[low : high + 1].max())
+    return int(load[max(low, 0) : high + 1].max(initial=0))  # before the first step, nothing is in use
 
 
 def _alive(graph: _core.Graph, alive: Iterable[tuple[int, int, bool]]) -> tuple[Needed, ...]:
