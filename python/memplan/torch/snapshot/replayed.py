@@ -21,18 +21,19 @@ class Replayed:
 
     trace: _core.CachingTrace
     recorded: str  # the text of the settings
-    ties: str  # a snapshot does not say torch's version: the rule with which the replay agrees longest
+    ties: str  # a snapshot does not say torch's version: the rule that gives the most addresses
     exact: _core.CachingReplay
 
     @classmethod
     def of(cls, walk: Walked, recorded: str) -> Replayed:
+        """Replay with each rule until one agrees in all; of equal ones, that of the newest torch counts."""
         trace = _trace_of(walk, settings_of(recorded).large_segment)
         found: list[Replayed] = []
         for ties in _TIES:
             found.append(cls(trace, recorded, ties, trace.replay(settings_of(recorded, ties=ties))))
             if found[-1].exact.parts_at < 0:
                 break
-        return max(reversed(found), key=lambda one: one.exact.equal_addresses)
+        return min(found, key=lambda one: (one.exact.parts_at >= 0, -one.exact.equal_addresses))
 
     def run(self, setting: str, **more: Any) -> _core.CachingRun:
         """The same requests with another setting."""
