@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -153,7 +154,9 @@ def pooling(name: str) -> Maker:
         if not backward:
             return Case(func.default, args, gaps=max(dilation) > 1)
         y, places = func.default(*args)
-        return Case(getattr(_aten, name).default, (signed(*y.shape), *args, places), gaps=True, kept=(2,))
+        passed_over = any(math.gcd(s, d) > 1 for s, d in zip(stride, dilation, strict=True))
+        gradient = signed(*y.shape)
+        return Case(getattr(_aten, name).default, (gradient, *args, places), gaps=True, idle=passed_over, kept=(2,))
 
     return make
 

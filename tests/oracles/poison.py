@@ -28,9 +28,11 @@ Says = Callable[..., list[Any]]  # what is said of a call: func, args, kwargs, r
 
 
 class Case(NamedTuple):
-    """A call. With `gaps`, rows within a window may be of no account; with `finite`, rows may weigh nothing.
+    """A call. With `gaps`, rows within a window may be of no account, and with `idle` any row.
 
-    What iterations add is zero where rows of the inputs `shared` are; by default, of those that share out their rows.
+    With `finite`, rows may weigh nothing.
+
+    What iterations add is zero where rows are that they share out, or rows of the inputs `shared`.
     Inputs `kept` are places in others: other values there would be other rows.
     """
 
@@ -39,7 +41,8 @@ class Case(NamedTuple):
     kwargs: dict[str, Any] = {}  # noqa: RUF012
     gaps: bool = False
     finite: bool = False
-    shared: Collection[int] | None = None
+    idle: bool = False
+    shared: Collection[int] = ()
     kept: Collection[int] = ()
 
 
@@ -110,7 +113,7 @@ class Poisoned:
         count = _count(tensor, rows)
         first, end = _range(rows, iteration, iteration + 1, count)
         begin, then = _range(rows, iteration, iteration + 1, None)
-        if first >= end:
+        if first >= end or self.case.idle:
             return []
         if self.case.gaps:
             return [row for row, whole in ((first, begin == first), (end - 1, then == end)) if whole]
@@ -146,7 +149,7 @@ class Poisoned:
                 inputs.append(tensor)
                 continue
             shares = rows.step == rows.window and rows.before == 0
-            if at in self.case.shared if self.case.shared is not None else shares:
+            if shares or at in self.case.shared:
                 own = range(math.ceil(a * rows.step), math.ceil(b * rows.step))
                 inputs.append(_replaced(tensor, rows, lambda row, own=own: row not in own, 0.0))
             else:

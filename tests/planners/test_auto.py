@@ -296,3 +296,13 @@ def test_large_networks_are_proven_at_the_load() -> None:
     problem = layered(20_000)
     plan = memplan.plan(problem)
     assert plan.peak == plan.lower_bound == problem.load
+
+
+def test_a_capacity_that_ends_within_a_granule_is_met_beside_reserved_bytes() -> None:
+    """All alignments are 4; the optimum is 29, which 7 granules do not reach, and 8 do, less what the last leaves."""
+    sizes, first = [5, 4, 12, 4, 20, 1, 20, 6, 12, 9, 6], [6, 6, 0, 3, 3, 1, 6, 7, 4, 5, 0]
+    last = [7, 7, 3, 6, 4, 5, 7, 8, 6, 6, 1]
+    problem = memplan.Problem(sizes, first, last, 4, reserved=[(46, 56, 3, 7), (46, 63, 2, 3)])
+    plan = memplan.plan(problem)
+    assert plan.peak == 29
+    assert plan.optimal

@@ -92,6 +92,7 @@ std::int64_t GranuleSearch::effort_for_little(std::int64_t effort) const {
 
 void GranuleSearch::plan_whole(const Problem& whole, const Deadline& deadline) {
   PlanOptions options = in_whole();
+  if (options_.capacity && *options_.capacity % granule_ != 0) options.decide = false;  // in one more, a tail may fit
   Placement placement = first_plan(whole, deadline);
   if (!problem_.has_shapes() && peak_of(whole, placement.offsets) > align_up(peak_, granule_) / granule_) {
     for (std::size_t i = 0; i < placement.offsets.size(); ++i) placement.offsets[i] = best_.offsets[i] / granule_;

@@ -22,8 +22,9 @@ class Attempt(Generic[Found]):
 class Search(Generic[Found]):
     """The largest target found of which comes what is within a budget.
 
-    The targets go down from the budget, by what was too much, and by steps that double. Where nothing fits a target, or
-    something was found with room to spare, targets between that and the last one that gave too much are tried.
+    The targets go down from the budget, by what was too much, and by steps that double. Where a target brought nothing,
+    the next step is three times the one before. Where nothing fits a target, or something was found with room to spare,
+    targets between that and the last one that gave too much are tried.
 
     Attributes
     ----------
@@ -42,11 +43,13 @@ class Search(Generic[Found]):
         """Lower targets until one works, or nothing fits it: that one, and the last before it."""
         slight = max(self._budget // _SLIGHT, 1)
         low, high, step = self._budget, self._budget, slight
+        held = None
         for _ in range(steps):
             tried = self.at(low)
             if tried is None or tried.holds <= self._budget:
                 break
-            low, high = max(low - max(tried.holds - self._budget, step), 0), low
+            down = max(tried.holds - self._budget, 3 * (high - low) if tried.holds == held else step)
+            low, high, held = max(low - down, 0), low, tried.holds
             step *= 2
         return low, high
 

@@ -62,6 +62,11 @@ def test_of_what_is_within_the_budget_the_cheapest_is_taken() -> None:
     assert 500 < found.peak <= 505
 
 
+def test_targets_far_below_the_budget_are_tried_where_those_near_it_bring_nothing() -> None:
+    known = Known(1000, lambda capacity: 610 if capacity > 400 else capacity)
+    assert within(known, 600).peak <= 400
+
+
 def test_the_error_says_the_least_that_works() -> None:
     known = Known(1000, lambda capacity: capacity + 10 if capacity >= 400 else None)
     with pytest.raises(memplan.InfeasibleError, match=r"fits 300 bytes; the least found holds 4") as caught:
@@ -151,7 +156,7 @@ def test_what_is_close_goes_on_at_once() -> None:
     asked.clear()
     least = 510
     attempts.within(planned, graph, (), settings, {}, budget)
-    assert asked[1:] == [(500, 0), (480, 0), (470, 0), (460, 0), (444, 0), (500, 1), (480, 1), (480, 1)]
+    assert asked[1:] == [(500, 0), (480, 0), (470, 0), (440, 0), (350, 0), (500, 1), (480, 1), (480, 1)]
 
 
 @pytest.mark.parametrize("found", [False, True])

@@ -31,7 +31,7 @@ def test_no_row_is_read_that_is_not_named(name: str, request: pytest.FixtureRequ
 def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest) -> None:
     for seed in range(20 if request.config.getoption("--slow") else 1):
         torch.manual_seed(seed)
-        assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=4)
+        assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=40)
 
 
 def test_calls_of_one_form_have_loops_of_their_own_tensors() -> None:

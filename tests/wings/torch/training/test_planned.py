@@ -110,7 +110,7 @@ def test_it_says_once_what_it_saves(capfd: pytest.CaptureFixture[str]) -> None:
         assert float(scale(torch.ones(100_000))) == 200_000
     said = capfd.readouterr().err
     assert said.count("memplan: scale runs in an arena of ") == 1
-    sizes = r"had \S+ MiB before its first call, held \S+ MiB at most in a step as it was, and \S+ MiB now\n"
+    sizes = r"had \S+ [MG]iB before its first call, held \S+ [MG]iB at most in a step as it was, and \S+ [MG]iB now\n"
     assert re.search(f"; the process {sizes}", said)
     assert scale.__name__ == "scale"
     assert 0 < scale.began <= max(scale.held)
