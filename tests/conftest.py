@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MOST_WORKERS = 8  # each imports torch
 FIRST = (  # files that take longest
-    "notebooks/09_fit_a_budget",
+    "compiling/test_inductor_pages",  # which counts what lives in pages: others may leave code that lives on
     "drawing/test_page",
     "executorch/test_executorch_programs",
     "training/test_checkpoint",
@@ -33,10 +33,6 @@ FIRST = (  # files that take longest
     "tests/test_cpp_package",  # if it has to compile
     "solving/test_searches",
     "cli/test_plan",
-    "notebooks/02_compare_planners",
-    "notebooks/03_from_torch_and_onnx",
-    "notebooks/06_run_inside_the_plan",
-    "notebooks/07_order",
     "docs/estimate",
     "docs/fit",
     "inductor/test_torch",
@@ -51,8 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile("quick", max_examples=30)
-    settings.register_profile("slow", max_examples=300)
+    settings.register_profile("quick", max_examples=20)
+    settings.register_profile("slow", max_examples=200)
     settings.load_profile("slow" if config.getoption("--slow") else "quick")
     config.addinivalue_line("markers", "slow: takes long and finds what others would find too; run with --slow")
     config.addinivalue_line("markers", "few(n): of its cases, n run; with --slow all do")

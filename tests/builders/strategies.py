@@ -12,13 +12,13 @@ import memplan
 from memplan import _core
 from memplan.kinds import KINDS
 
-QUICK = 30  # examples of the quick profile
+QUICK = 20  # examples of the quick profile
 # The same examples in every run, as many as the profile says (see conftest), and no deadlines: machines differ.
 BOUNDED = settings(derandomize=True, deadline=None)
 
 
 def bounded(quick: int) -> settings:
-    """The same with so many examples; seven times as many with --slow."""
+    """The same with so many examples; ten times as many with --slow."""
     return settings(BOUNDED, max_examples=quick * settings.default.max_examples // QUICK)
 
 

@@ -155,6 +155,7 @@ def test_as_a_process(small: Path) -> None:
     assert "optimal" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_bar_shows_how_far_a_sweep_has_come(small: Path) -> None:
     import pty

@@ -82,6 +82,7 @@ def test_csv_form(lifetimes: Path, tmp_path: Path) -> None:
     assert (tmp_path / "p.csv").read_text().startswith("tensor_name,size,offset,start_time,end_time\n")
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_planner(planner: str, lifetimes: Path, tmp_path: Path) -> None:
     assert run("plan", lifetimes, "--planner", planner, "--json", tmp_path / "p.json") == 0
@@ -207,6 +208,7 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
     assert run("plan", lifetimes, "--time-limit", "0.5", "--seed", "3", "--threads", "2") == 0
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

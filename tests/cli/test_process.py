@@ -63,12 +63,14 @@ def slow(seconds: float, source: Path, **options: Any) -> subprocess.CompletedPr
     return subprocess.run(command, text=True, encoding="utf-8", timeout=60, **options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("environment", [{}, {"FORCE_COLOR": "1"}], ids=["plain", "forced colours"])
 def test_no_progress_line_where_there_is_no_terminal(lifetimes: Path, environment: dict[str, str]) -> None:
     result = slow(1.3, lifetimes, capture_output=True, env=os.environ | environment)
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (1.6, True)], ids=["quick", "slow"])
 def test_a_progress_line_on_a_terminal_after_a_second(seconds: float, shown: bool, lifetimes: Path) -> None:
@@ -90,6 +92,7 @@ def test_a_progress_line_on_a_terminal_after_a_second(seconds: float, shown: boo
     assert ("reading" in written) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_a_live_line_shows_how_far_a_search_has_come() -> None:
     import pty
@@ -113,6 +116,7 @@ def test_a_live_line_shows_how_far_a_search_has_come() -> None:
     assert gaps == sorted(gaps, reverse=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="sends an interrupt")
 @pytest.mark.parametrize(
     ("arguments", "said"),

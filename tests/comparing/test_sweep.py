@@ -71,6 +71,7 @@ def test_any_executor_gives_the_same(executor: Any, here: memplan.comparing.Swee
     assert figures(memplan.sweep(SOURCES, PLANNERS, executor)) == figures(here)
 
 
+@pytest.mark.slow
 def test_dask_gives_the_same(here: memplan.comparing.Sweep, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cluster = distributed.LocalCluster(

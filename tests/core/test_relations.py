@@ -58,6 +58,7 @@ def orders(graph: Dict) -> list[list[int]]:
     return list(islice(oracle.legal_orders(oracle.waits(graph)), ORDERS))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("planner", ["naive", "auto"])
 @given(cases())

@@ -78,6 +78,7 @@ def test_what_may_share_bytes(ops: int, streams: int) -> None:
             assert ((a, b) in apart) == (not together and not any(follows))
 
 
+@pytest.mark.slow
 def test_memory_is_in_proportion_to_ops_and_streams() -> None:
     """Bits for each pair of so many ops would take more than 2 GiB."""
     n = 140_000

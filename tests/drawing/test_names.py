@@ -168,6 +168,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(printable, command)))
 def test_commands(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -376,6 +376,7 @@ def test_more_fits_where_ops_run_again() -> None:
     assert "changes to fit add" in str(fitted)
 
 
+@pytest.mark.slow
 def test_a_budget_besides_what_is_kept() -> None:
     model = block()
     how: dict[str, Any] = {"axes": {"input": 0}, "args": (torch.randn(2, 64),), "train": True, "optimizer": "AdamW"}

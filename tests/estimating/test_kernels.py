@@ -63,6 +63,7 @@ def differences(found: dict[str, Case]) -> dict[str, tuple[int, int]]:
     return differing
 
 
+@pytest.mark.slow
 def test_each_operator_allocates_what_is_said() -> None:
     """A few kinds and layouts of each."""
     found: dict[str, Case] = {}

@@ -66,6 +66,7 @@ def test_random_problems(one: Any, other: Any) -> None:
     assert not d.of_tensors
 
 
+@pytest.mark.slow
 @given(relation_graphs(), relation_graphs())
 @settings(BOUNDED, max_examples=80)
 def test_random_graphs(one: dict[str, Any], other: dict[str, Any]) -> None:

@@ -248,6 +248,7 @@ def test_figures_of_random_graphs(source: Dict, everything: bool) -> None:
     assert all(b.rule in (*RULES, "") for b in e.blocked)
 
 
+@pytest.mark.slow
 @given(relation_graphs())
 @settings(BOUNDED, max_examples=60)
 def test_options_of_random_graphs(source: Dict) -> None:
@@ -261,7 +262,7 @@ def test_options_of_random_graphs(source: Dict) -> None:
                 assert memplan.plan(source, "greedy_by_size", **changed).load == advice.load < plan.load
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", EVERY)
 def test_figures_of_networks_and_instances(name: str, plans: dict[str, memplan.Plan]) -> None:
     plan = plans[name]

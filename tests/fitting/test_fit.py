@@ -33,6 +33,7 @@ def test_many_small_graphs_are_as_good_as_the_best_of_all_schedules(ways: list[s
         check_random(seed, ways)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("ways", [["recompute"], ["offload"], ["recompute", "offload"]])
 def test_training_graphs_are_near_the_least_of_an_integer_program(ways: list[str]) -> None:

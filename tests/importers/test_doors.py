@@ -99,13 +99,14 @@ def doors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 AS_EAGER: dict[str, Any] = {"inplace": False, "zero_copy": False}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_program_is_the_same_as_object_graph_and_file(doors: Doors) -> None:
     exported = memplan.plan(doors.program)
     assert memplan.plan(doors.file).peak == exported.peak
     assert memplan.plan(doors.program.module(), args=(doors.x,)).peak == exported.peak
 
 
+@pytest.mark.slow
 @pytest.mark.few(2)
 def test_what_the_exporter_of_torch_writes_needs_as_much(doors: Doors, request: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
@@ -116,6 +117,7 @@ def test_what_the_exporter_of_torch_writes_needs_as_much(doors: Doors, request: 
     assert memplan.plan(tmp_path / "net.onnx").peak == doors.of_module().peak
 
 
+@pytest.mark.few(2)
 def test_an_exported_program_needs_more_by_what_its_nodes_hold_inside(doors: Doors, request: Any) -> None:
     module, exported = doors.of_module(**AS_EAGER), memplan.plan(doors.program, **AS_EAGER)
     assert exported.graph is not None
@@ -128,6 +130,7 @@ def test_an_exported_program_needs_more_by_what_its_nodes_hold_inside(doors: Doo
         assert inside > 0
 
 
+@pytest.mark.few(2)
 def test_the_figure_of_a_module_is_true(doors: Doors) -> None:
     """It runs in that many bytes, dead bytes poisoned, and its results are those of eager."""
     plan = doors.of_module()

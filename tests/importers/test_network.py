@@ -29,6 +29,7 @@ def network(module: nn.Module) -> memplan.importers.Network:
     return found
 
 
+@pytest.mark.slow
 def test_functions_say_the_same_of_it_as_of_the_source(module: nn.Module, network: memplan.importers.Network) -> None:
     reading: dict[str, Any] = {"args": (X,), "train": True}
     assert memplan.plan(network) == memplan.plan(module, **reading)

@@ -153,6 +153,7 @@ def test_a_longer_name_that_is_taken_is_not_given() -> None:
     assert [op.outputs for op in graph.ops] == [["a.relu"], ["relu"], ["y"]]
 
 
+@pytest.mark.slow
 def test_a_file_of_torchs_exporter() -> None:
     pytest.importorskip("onnxscript")
     program = torch.onnx.export(Blocks(), (X,), dynamo=True, verbose=False)

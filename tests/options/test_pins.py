@@ -268,6 +268,7 @@ def test_generated_variants_keep_what_is_fixed() -> None:
     assert sorted(generate.shuffled(given).pins.tolist()) == [-1, 8]
 
 
+@pytest.mark.slow
 def test_many_buffers_around_what_is_fixed() -> None:
     """More than an exact search takes: a plan that holds, never above that of its first member."""
     plain = memplan.generate.layered(400)

@@ -224,6 +224,7 @@ def test_less_work_is_no_worse_than_the_given_order() -> None:
     assert _core.order_of(graph, "best", time_limit=1e-9).load <= given
 
 
+@pytest.mark.slow
 def test_work_and_time_end_the_search_and_the_bound() -> None:
     graph = graph_of(layers(5000))
     begin = time.perf_counter()

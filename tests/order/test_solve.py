@@ -75,6 +75,7 @@ def read_twice(count: int, joined: int) -> _core.Graph:
     return graph_of({"tensors": tensors, "ops": ops, "outputs": ["z"]})
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("order", "joined"), [("growth", 16), ("growth_backwards", 0)])
 def test_lists_take_time_in_proportion_to_the_graph(order: str, joined: int) -> None:
@@ -102,6 +103,7 @@ def test_an_interrupt_ends_the_search_for_a_bound() -> None:
     assert seconds(0.3) < 1.5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ["lpmf", "bfs", "dfs", "newest", "oldest_backwards", "hill_valley"])
 def test_a_rule_that_is_asked_to_end_gives_the_given_order(order: str) -> None:
     found = _core.order_of(recurrent(3000), order, time_limit=1e-9)

@@ -31,6 +31,7 @@ NEED_ROUNDS = ["A", "E", "K", "tight:0", "tight:1", "tight:2", "tight:3"]
 MORE = [pytest.param("tight:2", 0, marks=pytest.mark.slow), pytest.param("tight:3", 9, marks=pytest.mark.slow)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("name", "seed"), [("A", 0), ("E", 9), ("K", 0), ("tight:0", 0), ("tight:1", 9), *MORE])
 def test_threads_change_nothing(name: str, seed: int) -> None:
     problem = problem_of(name)
@@ -230,6 +231,7 @@ def ragged(n: int, seed: int) -> memplan.Problem:
     return memplan.Problem(size, first, first + 2 * half, parts=parts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [2, 3])
 def test_auto_is_not_behind_squeaky_wheel_on_shapes(seed: int) -> None:
     problem = ragged(120, seed)
@@ -242,6 +244,7 @@ def test_conflicts_of_few_buffers_are_proven() -> None:
     assert (plan.load, plan.peak, plan.optimal) == (1, 3, True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seconds", [0.05, 0.5])
 def test_the_time_limit_is_kept(threads: int, seconds: float) -> None:

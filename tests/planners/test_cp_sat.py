@@ -80,6 +80,7 @@ def test_the_parameter_is_the_limit_where_none_is_given() -> None:
     assert plan.planner == plan.winner == "cp_sat:seconds=1"
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_at_once() -> None:
     begin = "import ortools.sat.python.cp_model, sys; from memplan.cli import main; print(flush=True); sys.exit(main())"
     command = [sys.executable, "-c", begin, "plan", str(DATA / "minimalloc" / "K.1048576.csv"), "--planner", "cp_sat"]

@@ -67,6 +67,7 @@ def test_shapes_and_conflicts_count(problem, seed: int) -> None:  # type: ignore
     assert plan.peak >= shaped.load
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", ["somas/resnet50", "torch/vgg16_b1_train", "iopddl/G_1"])
 @pytest.mark.parametrize("seed", range(3))
 def test_reaches_the_load(name: str, seed: int) -> None:

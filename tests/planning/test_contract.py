@@ -55,6 +55,7 @@ def test_every_planner_has_a_file() -> None:
     assert set(NAMES) == {path.stem.removeprefix("test_") for path in TESTS.glob("planners/test_*.py")}
 
 
+@pytest.mark.few(200)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("case", CASES)
 def test_degenerate(planner: str, case: str) -> None:
@@ -64,13 +65,14 @@ def test_degenerate(planner: str, case: str) -> None:
     assert oracle.violations(columns, plan.offsets.tolist()) == set()
 
 
-@pytest.mark.few(100)
+@pytest.mark.few(27)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("instance", INSTANCES)
 def test_instance(planner: str, instance: str) -> None:
     expect_contract(memplan.read_problem(DATA / instance), SHORT.get(planner, planner))
 
 
+@pytest.mark.few(27)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize("alignment", [3, 64, 4096, pytest.param(2**20, marks=pytest.mark.slow)])
 def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
@@ -80,6 +82,7 @@ def test_alignment_of_a_whole_plan(planner: str, alignment: int) -> None:
     plan.verify()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("planner", PLANNERS)
 def test_same_plan_whatever_the_seed_and_threads(planner: str) -> None:
     problem = memplan.read_problem(DATA / "minimalloc" / "D.1048576.csv")
@@ -133,6 +136,7 @@ def test_a_time_limit_gives_a_plan_or_says_that_there_was_none(planner: str) -> 
         assert planner not in END_WITH_THEIR_BEST
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("planner", PLANNERS)
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -195,6 +199,7 @@ FEATURES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(80)
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("row", memplan.planners(), ids=lambda row: row.name)
 def test_a_feature_is_supported_or_refused_by_name(row: memplan.planning.PlannerInfo, feature: str) -> None:

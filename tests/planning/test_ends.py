@@ -48,6 +48,7 @@ def seconds_late(run: Callable[[], object]) -> float:
     return time.process_time() - begin - AFTER
 
 
+@pytest.mark.few(20)
 @posix
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("planner", IN_THE_CORE)
@@ -62,6 +63,7 @@ def test_an_interrupt_ends_every_planner(planner: str, kind: str) -> None:
     pytest.fail(f"it ended {late:.2f} s late")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("planner", IN_THE_CORE)
 def test_a_time_limit_ends_every_planner(planner: str) -> None:
     begin = time.process_time()
@@ -133,6 +135,7 @@ def test_compare_has_a_row_for_what_did_not_end() -> None:
     assert [row.error for row in rows] == ["", "TimeLimitError"]
 
 
+@pytest.mark.slow
 def test_what_is_pinned_is_in_the_way_of_a_plan_that_is_cut_short() -> None:
     """Buffers are placed among pins, instead of above all of them, however short the time is."""
     plan = memplan.plan(LAYERED, "first_fit")

@@ -101,6 +101,7 @@ assert imported()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("text", "value", "message"),
     [

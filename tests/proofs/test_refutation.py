@@ -128,6 +128,7 @@ def test_a_check_says_what_it_has_proven() -> None:
     assert repr(proof.check(problem)) == f"No plan of 7 buffers fits 6 bytes. Proven by {nodes}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", REFUTED)
 @pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
@@ -148,6 +149,7 @@ def test_small_problems_are_planned_and_refuted(kind: str, count: int) -> None:
     assert branched or count < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, pytest.param(300, marks=pytest.mark.slow)])
 def test_cp_sat_finds_nothing_better(count: int) -> None:
     pytest.importorskip("ortools")
@@ -230,6 +232,7 @@ def leaf_less(nodes: Sequence[Node], gone: int) -> list[Node]:
     return kept
 
 
+@pytest.mark.slow
 def test_nothing_holds_where_a_plan_fits() -> None:
     """Proofs of one problem, held against others that have a plan."""
     for kind in REFUTED:

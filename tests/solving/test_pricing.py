@@ -306,6 +306,7 @@ def check(seeds: range) -> tuple[int, int, int]:
     return planned, cost, proven
 
 
+@pytest.mark.slow
 def test_random_prices() -> None:
     planned, cost, proven = check(range(40))
     assert planned > 30

@@ -270,6 +270,7 @@ def expect_descent(told: list[memplan.Plan], plan: memplan.Plan) -> None:
         assert not better.offsets.flags.writeable
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("planner", PLANNERS)
 @given(columns(max_buffers=12))
 @settings(BOUNDED, max_examples=10)
@@ -424,6 +425,7 @@ def test_an_interrupt_can_be_raised(planner: str) -> None:
         memplan.plan(for_long(planner), planner, on_interrupt="raise")
 
 
+@pytest.mark.few(8)
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
 @pytest.mark.parametrize("later", [0.0, 0.001, 0.01, 0.05])
@@ -442,6 +444,7 @@ def test_a_second_interrupt_is_not_lost(planner: str, later: float) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.few(2)
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_an_interrupted_search_that_does_not_fit(planner: str) -> None:
@@ -454,6 +457,7 @@ def test_an_interrupted_search_that_does_not_fit(planner: str) -> None:
         memplan.plan(source, planner, capacity=source.load, on_interrupt="raise")
 
 
+@pytest.mark.few(2)
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_an_interrupted_search_has_told_of_its_plan(planner: str) -> None:
@@ -512,6 +516,7 @@ print(plan.interrupted, plan.peak, flush=True)
 """
 
 
+@pytest.mark.few(1)
 @posix
 @pytest.mark.parametrize("planner", [FOREVER, CP_SAT])
 def test_an_interrupt_from_outside(planner: str) -> None:
@@ -539,6 +544,7 @@ def test_a_plan_that_an_interrupt_kept_back_is_told_at_the_end(monkeypatch: pyte
     assert [(better.peak, better.interrupted) for better in told] == [(plan.peak, True)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("source", [HARD, network(HARD)], ids=["problem", "graph"])
 def test_a_plan_says_when_it_was_found(source: Any) -> None:
     told: list[memplan.Plan] = []

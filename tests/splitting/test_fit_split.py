@@ -104,6 +104,7 @@ def test_a_call_has_a_price() -> None:
         memplan.fit(net, "30%", allow=("split",), max_pieces=1)
 
 
+@pytest.mark.slow
 def test_no_pieces_below_the_floor() -> None:
     net = mobilenet_v2(96, 0.35)
     with pytest.raises(memplan.InfeasibleError, match="while an op runs one iteration") as error:

@@ -83,6 +83,7 @@ def test_compiled_graphs() -> None:
     assert "convolution" in seen  # what forward saves is named
 
 
+@pytest.mark.slow
 def test_what_forward_saves_is_what_would_bring_less() -> None:
     """With all that is saved away, forward holds far less than the arena and the rest alone."""
     model = net()
@@ -134,6 +135,7 @@ def test_tensors_without_bytes_of_their_own_are_passed_over() -> None:
     assert not any("[3, 3]" in name for name, *_ in found)
 
 
+@pytest.mark.slow
 def test_a_fitted_step() -> None:
     model = nn.Sequential(*(nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32)) for _ in range(4)))
     x = torch.randn(256, 32)
@@ -151,6 +153,7 @@ def test_a_fitted_step() -> None:
     assert fitted.before.total > fitted.after.total
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("backend", ["inductor", "memplan"])
 def test_a_planned_step_of_a_compiled_model(backend: str) -> None:
     """Losses and weights are those of the compiled model alone, and compiled code is served by the arena too."""

@@ -119,6 +119,7 @@ def failing() -> dict[str, dict[str, str]]:
     return {line: {door: why for door, why in doors if why} for line, doors in found.items()}
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.parametrize("without", WITHOUT)
 def test_doors_that_need_a_name_say_that_torch_lacks_it(without: str, failing: dict[str, dict[str, str]]) -> None:
@@ -128,6 +129,7 @@ def test_doors_that_need_a_name_say_that_torch_lacks_it(without: str, failing: d
     assert all(needed in why and "\n" not in why for why in found.values())
 
 
+@pytest.mark.slow
 @forks
 def test_what_reads_needs_the_names_that_reading_takes(failing: dict[str, dict[str, str]]) -> None:
     found = failing[WITHOUT_SEQUENCES]
@@ -140,6 +142,7 @@ def test_an_attribute_that_a_tensor_lacks_is_the_mistake_of_whoever_asks() -> No
         getattr(torch.ones(1), "nothing")  # noqa: B009
 
 
+@pytest.mark.slow
 def test_every_door_works() -> None:
     found = doctor("torch", run=True)
     assert [(door.door, door.why) for door in found.doors if door.state != "works"] == []

@@ -80,7 +80,7 @@ def test_models_on_disk_import_or_are_refused():
     assert [name for name, message in refused.items() if not justified(message)] == []
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_operator_test_models_import_or_are_refused(every):
     cases = operator_cases(every)
     imported, refused = refusals((case.name, case.model) for case in cases)
@@ -107,6 +107,7 @@ def outcome(case, planner):
     return "the same" if same(found, expected) else f"{case.name} differs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("every", "part"), [(8, 5), pytest.param(1, 1, marks=[pytest.mark.slow, pytest.mark.no_cover])]
 )

@@ -86,6 +86,7 @@ def test_networks_of_the_older_exporter(name):
     runs(source, feeds, wanted(source, feeds), plans_of(source))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["convolutions", "layer"])
 def test_networks_of_the_newer_exporter(name):

@@ -109,6 +109,7 @@ def test_training() -> None:
     assert kinds == sorted(kinds, reverse=True)
 
 
+@pytest.mark.slow
 def test_two_forwards_before_their_backwards() -> None:
     model, x = net()
     run = compiled(model)
@@ -121,6 +122,7 @@ def test_two_forwards_before_their_backwards() -> None:
     assert equal([first.detach(), *(p.grad for p in model.parameters() if p.grad is not None)], expected)
 
 
+@pytest.mark.slow
 def test_threads() -> None:
     model, x = net()
     run = compiled(model)
@@ -191,6 +193,7 @@ def test_options_of_inductor_and_modes() -> None:
     assert not compiling.options_of_mode("default")
 
 
+@pytest.mark.slow
 def test_other_backends_are_as_before() -> None:
     model, x = net()
     with torch.no_grad():
@@ -200,6 +203,7 @@ def test_other_backends_are_as_before() -> None:
     assert "arena" not in code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["inference", "training"])
 def test_symbolic_sizes(train: bool) -> None:
     """One plan for all sizes: its offsets are multiplied with the number of rows."""
@@ -318,6 +322,7 @@ assert not memplan.torch.compiled_plans()
 """
 
 
+@pytest.mark.slow
 def test_a_model_of_which_dynamo_compiles_nothing_is_not_passed_over() -> None:
     run = subprocess.run([sys.executable, "-c", SILENT], capture_output=True, text=True, check=True)
     lines = [line for line in run.stderr.splitlines() if "no graph to the backend" in line]
@@ -345,6 +350,7 @@ def test_malloc_gives_back_once_what_compiling_has_left(monkeypatch: pytest.Monk
     trimming.called()
 
 
+@pytest.mark.slow
 def test_control_flow(caplog: pytest.LogCaptureFixture) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, lambda y: (y @ y).sin(), lambda y: (y @ y).cos(), (x @ x,)).sin()

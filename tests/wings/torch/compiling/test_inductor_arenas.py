@@ -226,7 +226,7 @@ def run(model: Any, inputs: dict[str, Any], train: bool, dynamic: bool = False, 
             result[0].sum().backward()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("place", [["intermediate"], ["intermediate", "output"]], ids=["inner", "outputs"])
 def test_the_text_of_dtypes_views_and_concatenations(train: bool, place: list[str], codes: list[str]) -> None:
@@ -283,6 +283,7 @@ def test_backward_counts_what_forward_leaves(codes: list[str]) -> None:
     assert backward["figures"]["cpu"]["planned"] >= sum(row["bytes"] for row in left)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:.*is left to torch")
 def test_forward_may_leave_numbers(codes: list[str]) -> None:
     """A convolution of symbolic sizes saves them."""

@@ -110,6 +110,7 @@ class Fanned(torch.nn.Module):
         return self.last(Fans.apply(self.first(x).tanh()))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("fused", [False, True])
 def test_backward_runs_in_an_order_in_which_it_fits(request: pytest.FixtureRequest, fused: bool) -> None:
@@ -140,6 +141,7 @@ class Recurrent(torch.nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_gradients_of_a_weight_are_added_up_as_they_come() -> None:
     """Six of them would be there at the end."""
     torch.manual_seed(0)

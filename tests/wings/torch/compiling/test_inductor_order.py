@@ -56,6 +56,7 @@ def test_inference() -> None:
     assert load["best"] < load["bfs"] == load["given"]  # an order that holds more is not taken
 
 
+@pytest.mark.slow
 def test_training() -> None:
     forward, inputs = net()
     results = []

@@ -135,6 +135,7 @@ def test_what_outlives_its_tensor(library: CpuLibrary) -> None:
         thread.join()
 
 
+@pytest.mark.slow
 def test_threads_and_forks(library: CpuLibrary) -> None:
     x = matrix()
     with torch.no_grad():
@@ -263,6 +264,7 @@ def test_no_more_is_held_than_was_in_use(library: CpuLibrary) -> None:
     assert library.paged()[1] <= 2**26
 
 
+@pytest.mark.slow
 def test_within_a_planned_step(library: CpuLibrary) -> None:
     x = matrix()
     with torch.no_grad():
@@ -291,6 +293,7 @@ def test_torchs_profiler_counts_them() -> None:
     assert max(moved) >= BYTES
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["option", "allocator"])
 def test_without_it(way: str, library: CpuLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "allocator":

@@ -30,6 +30,7 @@ POOLS: list[dict[str, Any]] = [
 IN_LOOPS = 4  # the first of them; the others are kernels
 
 
+@pytest.mark.slow
 def test_gradients_are_equal_bit_for_bit() -> None:
     torch.manual_seed(0)
     given = [torch.randn(2, 3, 16, 16).round() for _ in POOLS]  # there are many equal numbers

@@ -118,6 +118,7 @@ def test_inference(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.load <= found.planned <= found.load + found.plan.peak
 
 
+@pytest.mark.slow
 def test_scratch_is_planned(elsewhere: list[int]) -> None:
     module = nn.Sequential(*[layer for _ in range(3) for layer in (nn.Conv1d(16, 16, 3, padding="same"), nn.Tanh())])
     torch.manual_seed(1)
@@ -192,6 +193,7 @@ def test_no_arena_where_torch_holds_less(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "arena" not in re.sub("_memplan_loaded.*", "", code)
 
 
+@pytest.mark.slow
 def test_training(made: Counter[str]) -> None:
     module, x = net()
     expected = gradients(module, compiled(module, "inductor"), x)
@@ -219,6 +221,7 @@ def test_sizes_may_change(made: Counter[str], monkeypatch: pytest.MonkeyPatch) -
     assert made["place"] > 3
 
 
+@pytest.mark.slow
 def test_nothing_is_served_where_that_gains_nothing() -> None:
     """With pages of its own, what lies outside of arenas costs no fragmentation."""
     module, x = net()
@@ -231,6 +234,7 @@ def test_nothing_is_served_where_that_gains_nothing() -> None:
     assert not any("_memplan_kernel" in code for code in codes)
 
 
+@pytest.mark.slow
 def test_kernels_are_served_where_that_gains_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     by_memplan = rewriting.scratch_of
 
@@ -252,6 +256,7 @@ def test_kernels_are_served_where_that_gains_bytes(monkeypatch: pytest.MonkeyPat
     assert "_memplan_kernel" not in usual
 
 
+@pytest.mark.slow
 def test_threads_and_a_planned_step() -> None:
     module, x = net()
     run = compiled(module, pages=False)
@@ -276,6 +281,7 @@ def test_threads_and_a_planned_step() -> None:
     assert not wrong
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["option", "allocator"])
 def test_without_it(way: str, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module, x = net()

@@ -106,7 +106,7 @@ def example() -> tuple[Any, Any]:
     return torch.randn(TOKENS, WIDTH, dtype=torch.float64, requires_grad=True), y
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("model", "scale", "times"),
     [
@@ -250,6 +250,7 @@ def test_the_backend_takes_it() -> None:
     torch.testing.assert_close(gradients(own, run, x, y, 3.0, 1), expected)
 
 
+@pytest.mark.slow
 def test_inference_in_pieces_holds_less() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 1)).eval()

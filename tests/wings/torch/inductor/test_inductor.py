@@ -150,7 +150,7 @@ class Text:
                 self.alive.pop(name, None)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("net", "train"), RUNS)
 def test_the_default_as_its_code_says(net: str, train: bool) -> None:
     for graph in captured(net, train):
@@ -161,6 +161,7 @@ def test_the_default_as_its_code_says(net: str, train: bool) -> None:
             assert graph.reuse_peak == text.peak
 
 
+@pytest.mark.slow
 def test_something_was_compared() -> None:
     graphs = [graph for net, train in RUNS for graph in captured(net, train)]
     for what in ("in_place", "handed_on"):
@@ -168,7 +169,7 @@ def test_something_was_compared() -> None:
     assert {block.source for graph in graphs for block in graph.held} == {"wrapper", "kernel", "input"}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("net", NETS)
 def test_pools_as_the_code_says(net: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wrapper that torch writes with memory_planning=True: its allocations, and where buffers lie in them."""
@@ -195,6 +196,7 @@ def test_pools_as_the_code_says(net: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert inside
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("net", "train"), RUNS)
 def test_figures_are_bounds_of_one_another(net: str, train: bool) -> None:
     for graph in captured(net, train):
@@ -216,6 +218,7 @@ def test_figures_are_bounds_of_one_another(net: str, train: bool) -> None:
             assert whole.load == graph.load
 
 
+@pytest.mark.slow
 def test_graphs_of_a_run() -> None:
     assert [graph.name.split()[0] for graph in captured("mlp", False)] == ["inference"]
     assert [graph.name.split()[0] for graph in captured("mlp", True)] == ["forward", "backward"]

@@ -92,6 +92,7 @@ def mostly_small(chance: random.Random) -> Rows:
     return [(chance.choice([1, 2, 3, 8, 5000]), first, last) for _, first, last in anywhere(chance)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("count", [80, pytest.param(800, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [anywhere, equal_sizes, equal_lives, nested, layered, mostly_small])
 def test_same_offsets_and_pool_as_torch(kind: Callable[[random.Random], Rows], count: int) -> None:
@@ -120,6 +121,7 @@ def test_same_as_torch_on_real_problems(path: Path) -> None:
     assert (plan.offsets.tolist(), plan.peak) == torch_plan(rows)
 
 
+@pytest.mark.slow
 def test_a_deep_tree_is_too_deep_for_torch() -> None:
     """memplan plans several times as many; torch gives up below 1,000 that are all alive together."""
     with pytest.raises(RecursionError):

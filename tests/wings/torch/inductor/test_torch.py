@@ -362,7 +362,7 @@ def no_cache_of_torch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
             yield
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("net", NETS)
 def test_wrapper_of_a_net(net: str, rule: str) -> None:
@@ -378,12 +378,14 @@ def test_wrapper_of_a_net(net: str, rule: str) -> None:
     assert plan.peak == sum(made)
 
 
+@pytest.mark.slow
 def test_below_the_peak_some_blocks_are_left_alone() -> None:
     """Or the two rules would not have been told apart."""
     counts = {rule: sum(len(wrappers(net)[0].takeovers[rule]) for net in NETS) for rule in RULES}
     assert counts["below_peak"] < counts["always"]
 
 
+@pytest.mark.slow
 def test_what_the_compiled_code_says() -> None:
     """The wrapper that really runs: `buf3 = buf0; del buf0  # reuse` are the takeovers, and those in place."""
     found: list[Wrapper] = []

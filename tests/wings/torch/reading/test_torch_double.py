@@ -100,6 +100,7 @@ class Elsewhere(nn.Module):
 WAYS = [_closure, _method, _partial, _parent, _object, _hook, _recurrent, _compiled, lambda net: Elsewhere()]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("train", [False, True])
 def test_weights_are_those_of_the_module_however_they_are_reached(

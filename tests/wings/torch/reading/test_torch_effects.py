@@ -101,6 +101,7 @@ def is_anew(graph: Graph, readers: list[str]) -> bool:
     return any(op["name"].rpartition(".")[2].rpartition("_")[0] and "inplace" in op for op in makers)
 
 
+@pytest.mark.slow
 def test_what_reads_before_an_operator_writes_comes_first_and_what_reads_later_comes_after() -> None:
     calls = mutating_calls()
     assert len(calls) > 300
@@ -180,7 +181,7 @@ def traced(seed: int) -> fx.GraphModule:
     return module
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(15))
 def test_legal_orders_of_a_traced_graph_compute_the_same(seed: int) -> None:
     assert same_in_any_order(traced(seed), ARGS)
@@ -206,6 +207,7 @@ def test_legal_orders_of_a_net_with_state_compute_the_same(build: Any) -> None:
     assert same_in_any_order(build(), ARGS)
 
 
+@pytest.mark.slow
 def test_without_the_edges_of_mutation_and_chance_they_do_not() -> None:
     assert sum(not same_in_any_order(traced(seed), ARGS, edges=False) for seed in range(8)) >= 6
     assert not same_in_any_order(exported_norms(), ARGS, edges=False)

@@ -68,6 +68,7 @@ def planned(door: str, compute: Callable[..., Any], *args: Tensor, **options: An
     return memplan.plan(DOORS[door](Net(compute), args), alignment=64, **given, **options)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(
     ("compute", "second", "most"), [(first, FIVE, 64), (zeros, FIVE, 64), (picked, MASK, 20), (where, MASK, 20)]

@@ -127,6 +127,7 @@ def images(batch: int, size: int) -> list[Tensor]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("batch", "size"), [(1, 6), (2, 6), (1, 12)])
 def test_gradients_of_images_lie_as_those_of_eager(batch: int, size: int) -> None:

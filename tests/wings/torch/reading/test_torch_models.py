@@ -45,7 +45,7 @@ ACTIVATIONS = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("name", models.CATALOGUE)
 def test_transformers_models(name: str, train: bool) -> None:
@@ -61,7 +61,7 @@ def test_transformers_models(name: str, train: bool) -> None:
     assert Counter(op.type for op in plan.graph.ops if op.inplace)[f"aten.{activation}.default"] == count
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["resnet", "convnext", "swin", "vit"])
 def test_exported_transformers_models(name: str) -> None:
     example = models.CATALOGUE[name]()
@@ -93,7 +93,7 @@ class LiveBytes(TorchDispatchMode):
         return result
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", models.CATALOGUE)
 def test_the_load_is_what_a_real_run_holds(name: str) -> None:
     """The graph's load against the storages that eager torch really holds, found by weak references.
@@ -117,6 +117,7 @@ def test_the_load_is_what_a_real_run_holds(name: str) -> None:
     assert trained == pytest.approx(training.peak, rel=0.05)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", models.CATALOGUE)
 def test_most_ops_have_loops(name: str) -> None:
     for train in (False, True):

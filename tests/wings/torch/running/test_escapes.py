@@ -190,7 +190,7 @@ def test_a_loader_with_a_worker(served: Served) -> None:
     assert all(served.right(number % 3, results) for number, (_, results) in enumerate(kept))
 
 
-@pytest.mark.parametrize("way", ["compiled", "planned"])
+@pytest.mark.parametrize("way", [pytest.param("compiled", marks=pytest.mark.slow), "planned"])
 def test_what_hooks_keep(way: str, kernels_compiled_once: None) -> None:
     """Views of gradients, and a result inside of the network: later steps leave them as they were."""
     torch.manual_seed(0)

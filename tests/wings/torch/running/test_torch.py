@@ -417,6 +417,7 @@ def test_a_weight_that_is_gone() -> None:
         planned(Net(lambda net, x: net.fc.weight * x), 2.0).run(torch.ones(2))
 
 
+@pytest.mark.slow
 def test_numbers_between_operators_of_recurrent_layers() -> None:
     for layer in (nn.LSTM(4, 6), nn.GRU(4, 6, bidirectional=True)):
         x = torch.randn(3, 2, 4)

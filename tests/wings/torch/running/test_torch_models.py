@@ -35,6 +35,7 @@ def test_inference(name: str) -> None:
         assert same(run.outputs, expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_training(name: str) -> None:
     example = models.CATALOGUE[name]()
@@ -47,6 +48,7 @@ def test_training(name: str) -> None:
         assert same(results(run, expected), [loss.detach(), expected])
 
 
+@pytest.mark.slow
 def test_lifetimes_that_end_too_early_are_found() -> None:
     """All of the first layers of a network: what they make matters to what it returns."""
     example = models.CATALOGUE["gpt2"]()

@@ -32,6 +32,7 @@ def names(program: fx.GraphModule) -> list[str]:
     return [node.name for node in program.graph.nodes if node.op == "call_function"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "experts" else pytest.mark.slow) for n in BRANCHING])
 def test_the_nodes_stand_in_the_order_of_the_plan(name: str) -> None:
     model, x = branching(name)
@@ -190,6 +191,7 @@ def test_a_pt2_file(tmp_path: Any) -> None:
         assert same(memplan.plan(tmp_path / "net.pt2").program(x), module(x))
 
 
+@pytest.mark.slow
 def test_control_flow_autocast_and_numbers() -> None:
     def forward(net: Net, x: Tensor) -> Tensor:
         with torch.autocast("cpu"):

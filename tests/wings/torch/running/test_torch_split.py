@@ -109,7 +109,7 @@ def test_rows_of_what_is_expanded() -> None:
     torch.testing.assert_close(plan.run(x, check=True).outputs, net(x).detach())
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_networks_in_random_pieces(seed: int) -> None:
     chance = random.Random(seed)
@@ -158,6 +158,7 @@ def test_a_plan_from_a_file_is_split_again(tmp_path: Path) -> None:
         memplan.read_plan(tmp_path / "plan.json").run(x, source=other)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["recompute", "offload"])
 def test_a_plan_from_a_file_runs_ops_again_and_moves_tensors(tmp_path: Path, kind: str) -> None:
     torch.manual_seed(0)

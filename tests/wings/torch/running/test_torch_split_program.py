@@ -65,6 +65,7 @@ def test_a_loss_in_pieces_gives_the_gradients() -> None:
     assert all(made.untyped_storage().nbytes() < logits for made in results(plan.program, x, y))
 
 
+@pytest.mark.slow
 def test_what_is_written_over() -> None:
     torch.manual_seed(0)
     net, x = UNet().eval(), torch.randn(1, 3, 64, 64)
@@ -125,6 +126,7 @@ def test_inputs_have_the_planned_shapes() -> None:
         program(torch.randn(2, 3, 72, 64))
 
 
+@pytest.mark.slow
 def test_moves_are_not_written() -> None:
     net, x = Deep(), torch.randn(64, 32)
     plan = memplan.fit(net, "70%", allow=("offload",), args=(x,), train=True)
@@ -132,7 +134,7 @@ def test_moves_are_not_written() -> None:
         _ = plan.program
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [*range(3), 151, 205, 256])  # the last ones: torch guesses other strides than kernels'
 def test_random_networks_in_random_pieces(seed: int) -> None:
     chance = random.Random(seed)

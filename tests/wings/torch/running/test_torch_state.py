@@ -125,6 +125,7 @@ BOUND = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("forward", BOUND, ids=lambda forward: forward.__name__)
 def test_a_state_that_forward_binds_anew_is_refused_with_its_line(forward: Callable[[Any, Tensor], Tensor]) -> None:
     net = in_network(forward)
@@ -186,6 +187,7 @@ def _registered(net: Any, x: Tensor) -> Tensor:
     return net.late * 2
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "forward",
     [_unread, _counted, _of_constants, _of_a_buffer, _cleared, _in_place, _registered],

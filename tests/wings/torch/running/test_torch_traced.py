@@ -133,6 +133,7 @@ def mapped(net: Net, x: Tensor) -> Any:
     return over(lambda row, y: row.exp() + y, x, x.sum(0))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("compute", [choice, loop, sums, mapped])
 def test_bodies(compute: Callable[..., Any]) -> None:
     net, x = Net(compute), torch.randn(4, 4)
@@ -207,7 +208,7 @@ def plain(function: Callable[..., Any], *args: Tensor) -> Any:
     return function(*args)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("door", ["module", "fx", "program"])
 def test_programs_that_write_through_views_and_draw_random_numbers(door: str, seed: int) -> None:
@@ -228,6 +229,7 @@ def test_programs_that_write_through_views_and_draw_random_numbers(door: str, se
     assert same(mine, eager)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("door", ["module", "fx", "program", "functional"])
 def test_a_net_with_state(door: str) -> None:
     mine = Norms()

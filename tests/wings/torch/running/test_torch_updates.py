@@ -112,7 +112,7 @@ def test_an_optimizer_of_matrices() -> None:
     check(build, images, optim.Muon)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_are_those_of_torch(name: str) -> None:
     check(convnet, images, OPTIMIZERS[name], order="best")
@@ -123,6 +123,7 @@ def test_steps_are_those_of_torch_where_tracing_is_slow() -> None:
     check(convnet, images, optim.Rprop, order="best")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{}, {"place": ("weight", "intermediate", "output")}, {"inplace": False}])
 def test_weights_that_are_tied_frozen_or_unused(options: dict[str, Any]) -> None:
     check(Tied, words, OPTIMIZERS["momentum"], **options)

@@ -65,7 +65,7 @@ def step_of(model: Any, x: Any) -> Any:
     return step
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_step_fits_and_training_is_equal(way: str, name: str) -> None:
@@ -244,6 +244,7 @@ def test_modules_that_change_what_they_read_are_left_alone() -> None:
     assert all(map(torch.equal, trained(model, x)[0], plain[0]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", [0, 1])
 def test_changes_on_top_of_others_go_in_any_order(first: int) -> None:
     model, x = transformer(3)
@@ -272,6 +273,7 @@ def test_a_forward_of_its_own_comes_back() -> None:
     assert [part.forward for part in model] == own
 
 
+@pytest.mark.slow
 def test_statistics_change_once_where_torch_compiles() -> None:
     model, x = convnet()
     total = memplan.estimate(model, args=(x,), train=True).total

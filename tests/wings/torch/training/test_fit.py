@@ -41,7 +41,7 @@ def captured() -> tuple[nn.Module, memplan.importers.Network, memplan.Plan]:
     return net, traced, memplan.plan(traced, alignment=64)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("percent", "way"), [(80, "recompute"), (60, "recompute"), (50, "recompute"), (70, "offload"), (50, "offload")]
 )
@@ -70,6 +70,7 @@ def test_training_gives_the_same_gradients(percent: int, way: str) -> None:
     assert torch.isfinite(again.loss)
 
 
+@pytest.mark.slow
 def test_another_network_is_refused() -> None:
     net, x = network(), torch.randn(2, 3, 8, 8)
     load = memplan.plan(net, args=(x,), train=True, alignment=64).load

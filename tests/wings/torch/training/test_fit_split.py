@@ -94,7 +94,7 @@ def held_whole(model: nn.Module, ids: Tensor) -> bool:
     return max(run.size) >= ids.numel() * WORDS * 8
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", [*LOSSES, *WHOLE])
 def test_losses_in_pieces_equal_those_of_eager(name: str) -> None:
     model, ids = double({**LOSSES, **WHOLE}[name]), ids_of()

@@ -35,6 +35,7 @@ def trained(model: Any, x: Any, optimizer: Any, steps: int = 3) -> list[Any]:
     return [*found, *model.state_dict().values(), *(states[k][name] for k in sorted(states) for name in states[k])]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "begun"), [("SGD", False), ("AdamW", False), ("AdamW", True), ("Adagrad", True)])
 def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, begun: bool) -> None:
@@ -71,6 +72,7 @@ def test_updates_and_modules_fit_together_what_neither_fits_alone(name: str, beg
     assert not any("forward" in vars(part) for part in model.modules())
 
 
+@pytest.mark.slow
 def test_updates_are_left_out_where_modules_fit_without_at_the_same_cost() -> None:
     model, x = network()
     optimizer = torch.optim.AdamW(model.parameters())
@@ -129,6 +131,7 @@ def test_states_of_what_gets_no_gradient_are_not_counted() -> None:
         assert found.after.kept == found.before.kept
 
 
+@pytest.mark.slow
 def test_optimizers_that_cannot() -> None:
     model, x = network()
     parameters = list(model.parameters())
@@ -179,6 +182,7 @@ def entropy(out: Any) -> Any:
     return torch.nn.functional.cross_entropy(out, torch.zeros(len(out), dtype=torch.int64))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("updates", [False, True])
 def test_the_floor_names_what_stands_in_the_way(updates: bool) -> None:
     model, x = Words(), torch.randn(100, 16)

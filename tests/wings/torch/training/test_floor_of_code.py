@@ -146,6 +146,7 @@ def refused(model: Any, budget: int = 1, rows: int = ROWS, **how: Any) -> Any:
     return caught.value, memplan.estimate(model, train=True, **how).kept
 
 
+@pytest.mark.slow
 def test_the_code_of_forward_holds_what_no_module_can_give_up() -> None:
     held = (2 * MAPS + 1) * BYTES  # maps, what they are put together to, and what comes of that
     error, kept = refused(Fused())
@@ -164,6 +165,7 @@ def test_what_lies_within_modules_that_run_in_pieces_does_not_count() -> None:
     assert error.lower_bound - kept >= 80 * BYTES
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", [Other, Larger])
 def test_a_forward_of_other_ops_is_no_floor(make: Any) -> None:
     error, kept = refused(make())
@@ -176,6 +178,7 @@ def test_what_code_holds_where_autograd_is_off_is_no_floor() -> None:
     assert error.lower_bound < kept + 10 * BYTES
 
 
+@pytest.mark.slow
 def test_a_view_from_a_module_in_pieces_counts_as_what_it_shows() -> None:
     error, kept = refused(Sliced(), rows=2048)
     assert error.lower_bound >= kept + 60 * 8 * BYTES  # the concatenation
@@ -192,6 +195,7 @@ def test_a_forward_that_only_trains_has_a_floor_of_ops() -> None:
     assert error.lower_bound > kept
 
 
+@pytest.mark.slow
 def test_logits_that_are_never_whole_do_not_count() -> None:
     rows = 1024
     error, kept = refused(Words(), rows=rows)

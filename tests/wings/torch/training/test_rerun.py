@@ -320,6 +320,7 @@ def test_parts_in_torchscript() -> None:
     assert equal(plain, gradients(again(model, "0"), X))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("whole", [False, True])
 def test_parts_that_are_compiled(whole: bool) -> None:
