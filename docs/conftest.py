@@ -33,7 +33,7 @@ PAGES += ["estimate.md", "fit.md", "split.md", "memories.md", "methods.md"]
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE)],
-    patterns=[*PAGES, *(["executorch.md"] if find_spec("executorch") else [])],
+    patterns=[*PAGES, *(f"{package}.md" for package in ("executorch", "jax") if find_spec(package))],
     setup=elsewhere,
     teardown=back,
 ).pytest()

@@ -99,4 +99,4 @@ if __name__ == "__main__":
     checkout = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
     for title, found in (("core", of_the_core(checkout)), ("package", of_the_package(checkout))):
         print(title, *drawn(found), sep="\n")
-    print("borders", *borders(checkout, ("torch", "onnx", "tflite", "executorch")), sep="\n")
+    print("borders", *borders(checkout, ("torch", "onnx", "tflite", "executorch", "jax")), sep="\n")

@@ -41,7 +41,7 @@ FLOORS = (
     *("ranges", "comparing", "methods", "api", "cli"),
 )
 # Above it, beside each other: a package for each framework.
-WINGS = ("torch", "onnx", "tflite", "executorch")
+WINGS = ("torch", "onnx", "tflite", "executorch", "jax")
 # The one file that looks up: the methods of a plan hand on to the floors above when they are called.
 HANDS_ON = "plans/plan"
 # Files of importers that may look at plans; the others read networks.
@@ -195,6 +195,7 @@ def test_heavy_packages_are_imported_inside_functions_only() -> None:
                 "rich",
                 "ortools",
                 "tflite",
+                "jax",
                 "bokeh",
                 "jinja2",
             }, path

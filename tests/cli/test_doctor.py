@@ -64,7 +64,7 @@ def test_the_exit_status_says_whether_all_doors_work(capsys: pytest.CaptureFixtu
 
 def test_a_wing_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "jaxx"]) == 2
-    assert "no wing 'jaxx' is installed, there are executorch, onnx, tflite, torch" in capsys.readouterr().err
+    assert "no wing 'jaxx' is installed, there are executorch, jax, onnx, tflite, torch" in capsys.readouterr().err
 
 
 def test_a_wing_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

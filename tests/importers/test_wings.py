@@ -67,7 +67,7 @@ def test_another_package_brings_a_wing(install: Install, tmp_path: Path) -> None
     with pytest.raises(TypeError, match=r"train does not apply to a source of kind \.toy; it applies to: "):
         memplan.plan(path, train=True)
     with pytest.raises(TypeError, match=r"a path must end in .*\.toy"):
-        memplan.plan("net.txt")
+        memplan.plan("net.rst")
     with pytest.raises(TypeError, match=r"source must be .*toy\.Row"):
         memplan.plan(3)
     with pytest.raises(TypeError, match="the plan holds no network"):
@@ -95,4 +95,4 @@ def test_a_module_without_a_wing_is_refused(install: Install) -> None:
 def test_names_that_no_wing_has_are_no_attributes() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'jx'"):
         memplan.jx  # noqa: B018
-    assert {"torch", "onnx", "tflite", "executorch"} <= {*dir(memplan)}
+    assert {"torch", "onnx", "tflite", "executorch", "jax"} <= {*dir(memplan)}

@@ -1,0 +1,373 @@
+"""From a module of HLO to a graph dict.
+
+Tuples, bitcasts and elements of tuples are no ops: they show what is there. An op that runs other computations, such as
+`while`, holds the peak of these as workspace. What a loop carries is written where it was. Parameters that are given
+away (`donate_argnums`) lie in the arena, as results may take their bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from ...importers.graph_dict import peak_of
+from .carried import passed_through
+from .shapes import Shape
+from .text import Computation, HloError, Instruction, Module, fields_of, names_in
+from .writing_over import written_over
+
+_CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
+_SHOWN = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain")  # they show their operand
+_DRAWS = ("rng", "rng-bit-generator", "rng-get-and-update-state")
+_ACTS = ("infeed", "outfeed", "send", "recv", "custom-call", "all-reduce", "all-gather", "all-to-all", "reduce-scatter")
+_INSIDE = ("intermediate", "workspace")  # what a body needs beside what it is given and what it returns
+_OWN = ("intermediate", "output")  # what a computation may write over
+_GIVEN = "donated parameters"  # the op that begins with them
+_MOST_DEPTH = 100  # of bodies in bodies
+
+Tree = Any  # the name of a tensor, None for what takes no bytes, or a list of trees
+
+
+def graph_of_module(module: Module, source: str) -> dict[str, Any]:
+    """The graph dict of the entry computation."""
+    return _Reader(module, source).graph(module.computations[module.entry], donated_of(module))
+
+
+def donated_of(module: Module) -> set[int]:
+    """Numbers of the parameters whose bytes results may take."""
+    text = module.attributes.get("input_output_alias", "")
+    return {int(number) for number in re.findall(r"\{[\d, ]*\}:\s*\((\d+),", text)}
+
+
+class _Reader:
+    """What all computations of a module have in common."""
+
+    def __init__(self, module: Module, source: str) -> None:
+        self._module, self._source = module, source
+        self.computations = module.computations
+        self._peaks: dict[str, int] = {}
+        self._open: list[str] = []
+
+    def graph(self, computation: Computation, donated: Collection[int] = (), *, loop: bool = False) -> dict[str, Any]:
+        return _Body(self, computation).graph(donated, loop)
+
+    def peak(self, computation: Computation, *, loop: bool = False) -> int:
+        """Bytes that a computation holds at most, besides parameters and results; `loop`: it is the body of one."""
+        name = computation.name
+        if name not in self._peaks:
+            if name in self._open or len(self._open) > _MOST_DEPTH:
+                raise HloError(f"{self._source}: line {computation.line}: computation {name!r} calls itself")
+            self._open.append(name)
+            self._peaks[name] = peak_of(self.graph(computation, loop=loop), _INSIDE)
+            self._open.pop()
+        return self._peaks[name]
+
+    def called(self, name: str, otherwise: Callable[[], HloError]) -> Computation:
+        if name not in self._module.computations:
+            raise otherwise()
+        return self._module.computations[name]
+
+    def place(self, instruction: Instruction) -> str:
+        """The line of code that an instruction comes from, as ``net.py:12``; empty if that is not known."""
+        said = fields_of(instruction.attributes.get("metadata", ""))
+        frame = said.get("stack_frame_id", "")
+        file, line = said.get("source_file", ""), said.get("source_line", "")
+        if frame.isdecimal() and int(frame) in self._module.frames:
+            file, line = self._module.frames[int(frame)].file, str(self._module.frames[int(frame)].line)
+        return f"{PurePath(file).name}:{line}" if file else ""
+
+    def error(self, computation: Computation, instruction: Instruction, message: str) -> HloError:
+        where = f"line {instruction.line} of computation {computation.name!r}"
+        return HloError(f"{self._source}: {where}: {instruction.opcode} {instruction.name!r} {message}")
+
+
+class _Body:
+    """Ops and tensors of one computation."""
+
+    def __init__(self, reader: _Reader, computation: Computation) -> None:
+        self._reader, self._computation = reader, computation
+        self._values: dict[str, Tree] = {}
+        self._tensors: dict[str, dict[str, Any]] = {}
+        self._ops: list[dict[str, Any]] = []
+        self._over: list[tuple[str, str]] = []  # outputs, and the inputs that they are to be written over
+        self._shapes = {name: one.shape for name, one in computation.instructions.items()}
+
+    def graph(self, donated: Collection[int], loop: bool) -> dict[str, Any]:
+        for one in self._computation.instructions.values():
+            self._values[one.name] = self._value(one)
+        returned = list(dict.fromkeys(_leaves(self._values[self._computation.root])))
+        for name in returned:
+            if self._tensors[name]["kind"] == "intermediate":
+                self._tensors[name]["kind"] = "output"
+        barriers = self._given(donated)
+        if loop:
+            self._carry()
+        self._write_over(returned)
+        return {"tensors": [*self._tensors.values()], "ops": self._ops, "outputs": returned, "barriers": barriers}
+
+    def _value(self, one: Instruction) -> Tree:
+        operands = [self._operand(one, name) for name in one.operands]
+        if one.opcode in ("parameter", "constant"):
+            return self._new(one, one.shape, "input" if one.opcode == "parameter" else "weight")
+        if one.opcode == "tuple":
+            return self._checked(one, operands)
+        if one.opcode == "get-tuple-element":
+            return self._checked(one, self._element(one, operands))
+        if one.opcode in _SHOWN and operands:
+            return operands[0] if one.opcode == "bitcast" else self._checked(one, operands[0])
+        if one.opcode == "while":
+            return self._loop(one, operands)
+        if one.opcode.endswith("-start"):
+            return self._start(one, operands)
+        if one.opcode.endswith("-done") and operands:
+            return self._done(one, operands[0])
+        made = self._new(one, one.shape, "intermediate")
+        self._op(one, operands, _leaves(made), self._inside(one))
+        self._may_write_over(one, operands, made)
+        return made
+
+    # Values
+
+    def _operand(self, one: Instruction, name: str) -> Tree:
+        if name not in self._values:
+            known = name in self._computation.instructions
+            raise self._error(one, f"reads {name!r}, which {'comes later' if known else 'is not there'}")
+        return self._values[name]
+
+    def _element(self, one: Instruction, operands: list[Tree]) -> Tree:
+        index = one.attributes.get("index", "")
+        whole = operands[0] if operands else None
+        if not isinstance(whole, list) or not index.isdecimal() or int(index) >= len(whole):
+            raise self._error(one, f"has index={index or 'nothing'} of what is no such tuple")
+        return whole[int(index)]
+
+    def _checked(self, one: Instruction, value: Tree) -> Tree:
+        """What an instruction shows, which has the form that its shape says."""
+        if not _fits(value, one.shape):
+            raise self._error(one, "has another shape than what it shows")
+        return value
+
+    def _new(self, one: Instruction, shape: Shape, kind: str, suffix: str = "") -> Tree:
+        """A tensor for each array of a shape."""
+        if shape.elements is not None:
+            return [self._new(one, each, kind, f"{suffix}.{k}") for k, each in enumerate(shape.elements)]
+        place = self._reader.place(one)
+        name = f"{one.name}{suffix}{f' ({place})' if place else ''}"
+        said = {"bytes": shape.nbytes, "kind": kind, "dtype": shape.dtype, "shape": [*shape.dims]}
+        self._tensors[name] = {"name": name, **said}
+        return name
+
+    # Ops
+
+    def _op(self, one: Instruction, operands: Sequence[Tree], outputs: Iterable[str], workspace: int = 0) -> None:
+        target = one.attributes.get("custom_call_target", "").strip('"')
+        op: dict[str, Any] = {
+            "name": one.name,
+            "type": f"{one.opcode}:{target}" if target else one.opcode,
+            "inputs": list(dict.fromkeys(leaf for operand in operands for leaf in _leaves(operand))),
+            "outputs": list(outputs),
+            "workspace": workspace,
+        }
+        before = names_in(one.attributes.get("control-predecessors", ""))
+        if before:
+            made = {other["name"] for other in self._ops}
+            op["after"] = [name for name in before if name in made]
+        if one.opcode in _DRAWS or one.opcode.startswith(_ACTS):
+            op["recompute"] = False
+        self._ops.append(op)
+
+    def _may_write_over(self, one: Instruction, operands: list[Tree], made: Tree) -> None:
+        for output, given in self._said_to_lie_in(one, operands, made):
+            self._over.append((output, given))
+        over = {*written_over(one, self._shapes, self._reader.computations)}
+        elsewhere = {leaf for k, operand in enumerate(operands) if k not in over for leaf in _leaves(operand)}
+        free = dict.fromkeys(operands[k] for k in sorted(over) if operands[k] not in elsewhere)
+        if free:
+            self._ops[-1]["inplace"] = [{"output": made, "input": name} for name in free]
+
+    def _said_to_lie_in(self, one: Instruction, operands: list[Tree], made: Tree) -> Iterator[tuple[str, str]]:
+        """Results of which the instruction says that they lie in operands."""
+        text = one.attributes.get("output_to_operand_aliasing", "")
+        for out, position, inside in re.findall(r"\{([\d, ]*)\}:\s*\((\d+),\s*\{([\d, ]*)\}", text):
+            output = _at(made, out)
+            given = _at(operands[int(position)], inside) if int(position) < len(operands) else None
+            if isinstance(output, str) and isinstance(given, str):
+                yield output, given
+
+    def _inside(self, one: Instruction) -> int:
+        """Bytes that the computations hold that an instruction runs, where these are more than functions of scalars."""
+        if one.opcode not in ("conditional", "async-start", "call"):
+            return 0
+        names = [name for key in _CALLS for name in names_in(one.attributes.get(key, ""))]
+        return max((self._reader.peak(self._called(one, name)) for name in names), default=0)
+
+    # Loops
+
+    def _loop(self, one: Instruction, operands: list[Tree]) -> Tree:
+        """What passes through is the same tensor after the loop; the rest is written over what it began with."""
+        body, condition = (names_in(one.attributes.get(key, ""))[:1] for key in ("body", "condition"))
+        if len(operands) != 1 or not body or not _fits(operands[0], one.shape):
+            raise self._error(one, "needs a body and one operand that has the shape of its result")
+        called = self._called(one, body[0])
+        inside = max(
+            [self._reader.peak(called, loop=True), *(self._reader.peak(self._called(one, name)) for name in condition)]
+        )
+        made = self._new(one, one.shape, "intermediate")
+        passes = passed_through(called)
+        through: dict[str, str] = {}
+        for path, given, output in _paired(operands[0], made, ()):
+            if path in passes:
+                through[output] = given
+                del self._tensors[output]
+            else:
+                self._over.append((output, given))
+        made = _replaced(made, through)
+        self._op(one, operands, [name for name in _leaves(made) if name not in through.values()], inside)
+        return made
+
+    def _carry(self) -> None:
+        """What is written over a carried parameter on the way to the result in its place lies there, as XLA has it."""
+        parameters = [one for one in self._computation.instructions.values() if one.opcode == "parameter"]
+        if len(parameters) != 1:
+            return
+        over: dict[str, list[str]] = {}
+        for op in self._ops:
+            for pair in op.get("inplace", ()):
+                over.setdefault(pair["output"], []).append(pair["input"])
+        for output, given in self._over:
+            over.setdefault(output, []).append(given)
+        root = self._values[self._computation.root]
+        chains: dict[str, set[str]] = {}
+        for _, parameter, result in _paired(self._values[parameters[0].name], root, ()):
+            before: dict[str, str] = {}  # for what is written over, what is written there
+            waiting = [result]
+            while waiting:
+                name = waiting.pop()
+                for given in over.get(name, ()):
+                    if given not in before and given != result:
+                        before[given] = name
+                        waiting.append(given)
+            name = before.get(parameter, result)
+            chains[result] = {result}
+            while name != result:
+                self._tensors[name]["kind"] = "output"
+                chains[result].add(name)
+                name = before[name]
+        lies_with = {name: chain for chain in chains.values() for name in chain}
+        for op in self._ops:  # what is elsewhere stays there
+            if "inplace" in op:
+                op["inplace"] = [
+                    pair
+                    for pair in op["inplace"]
+                    if pair["output"] not in lies_with or pair["input"] in lies_with[pair["output"]]
+                ]
+
+    def _write_over(self, returned: Collection[str]) -> None:
+        """Outputs take the bytes of inputs that they are said to lie in, if nothing reads these later.
+
+        What is not of this computation is written over by nothing.
+        """
+        last = {name: k for k, op in enumerate(self._ops) for name in op["inputs"]}
+        made = {name: k for k, op in enumerate(self._ops) for name in op["outputs"]}
+        times = Counter((output_of, given) for output_of, given in ((made[out], given) for out, given in self._over))
+        for op in self._ops:
+            pairs = [pair for pair in op.pop("inplace", ()) if self._tensors[pair["input"]]["kind"] in _OWN]
+            if pairs:
+                op["inplace"] = pairs
+        for output, given in self._over:
+            k, tensor = made[output], self._tensors[given]
+            free = tensor["kind"] in _OWN and last[given] == k and given not in returned
+            if free and tensor["bytes"] == self._tensors[output]["bytes"] and times[k, given] == 1:
+                self._ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
+                self._ops[k].pop("inplace", None)
+
+    # Ops in two parts, and what is given
+
+    def _start(self, one: Instruction, operands: list[Tree]) -> Tree:
+        """One element shows the operands, which are read until the op is done; the others are new."""
+        elements = one.shape.elements
+        if elements is None or len(elements) < 2:
+            made = self._new(one, one.shape, "intermediate")
+            self._op(one, operands, _leaves(made), self._inside(one))
+            return made
+        shown = 1 if one.opcode.startswith("copy") else 0
+        given = operands if elements[shown].elements is not None else next(iter(operands), None)
+        made = [
+            given if k == shown and _fits(given, each) else self._new(one, each, "intermediate", f".{k}")
+            for k, each in enumerate(elements)
+        ]
+        read = {leaf for operand in operands for leaf in _leaves(operand)}
+        self._op(one, operands, [leaf for leaf in _leaves(made) if leaf not in read], self._inside(one))
+        return made
+
+    def _done(self, one: Instruction, started: Tree) -> Tree:
+        self._op(one, [started], ())
+        if not isinstance(started, list):
+            return started
+        found = started if _fits(started, one.shape) else started[0 if one.opcode.startswith("copy") else 1]
+        while isinstance(found, list) and len(found) == 1 and one.shape.elements is None:
+            found = found[0]
+        return self._checked(one, found)
+
+    def _given(self, donated: Collection[int]) -> list[str]:
+        """Parameters that are given away are there from the beginning until they are read for the last time."""
+        given = [
+            name
+            for one in self._computation.instructions.values()
+            if one.opcode == "parameter" and one.literal.isdecimal() and int(one.literal) in donated
+            for name in _leaves(self._values[one.name])
+        ]
+        if not given:
+            return []
+        for name in given:
+            self._tensors[name]["kind"] = "intermediate"
+        self._ops.insert(0, {"name": _GIVEN, "type": "parameter", "inputs": [], "outputs": given, "recompute": False})
+        return [_GIVEN]
+
+    def _called(self, one: Instruction, name: str) -> Computation:
+        return self._reader.called(name, lambda: self._error(one, f"calls {name!r}, which is not there"))
+
+    def _error(self, one: Instruction, message: str) -> HloError:
+        return self._reader.error(self._computation, one, message)
+
+
+def _leaves(tree: Tree) -> Iterator[str]:
+    if isinstance(tree, list):
+        for each in tree:
+            yield from _leaves(each)
+    elif tree is not None:
+        yield tree
+
+
+def _at(tree: Tree, path: str) -> Tree:
+    for index in filter(None, path.replace(" ", "").split(",")):
+        if not isinstance(tree, list) or int(index) >= len(tree):
+            return None
+        tree = tree[int(index)]
+    return tree
+
+
+def _fits(tree: Tree, shape: Shape) -> bool:
+    if shape.elements is None:
+        return isinstance(tree, str)
+    return (
+        isinstance(tree, list)
+        and len(tree) == len(shape.elements)
+        and all(_fits(each, element) for each, element in zip(tree, shape.elements, strict=True))
+    )
+
+
+def _paired(given: Tree, made: Tree, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str, str]]:
+    """Tensors of two trees of one form, with their paths."""
+    if isinstance(given, list) and isinstance(made, list):
+        for k, (a, b) in enumerate(zip(given, made, strict=False)):
+            yield from _paired(a, b, (*path, k))
+    elif isinstance(given, str) and isinstance(made, str):
+        yield path, given, made
+
+
+def _replaced(tree: Tree, by: dict[str, str]) -> Tree:
+    return [_replaced(each, by) for each in tree] if isinstance(tree, list) else by.get(tree, tree)

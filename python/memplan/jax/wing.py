@@ -1,0 +1,85 @@
+"""What the front knows of JAX: the functions and files that this wing takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import MissingDependencyError, SourceError
+from ..frontend import Door, Form, Wing
+from ..importers import notes
+from ..options.records import Reading
+from .reading import import_hlo
+
+_UNSCHEDULED = "the module is not scheduled: its order is that of the text, which XLA may change"
+
+
+def _module(name: str) -> Any:
+    return sys.modules.get(name)
+
+
+def _is_jitted(source: object) -> bool:
+    return _module("jax") is not None and hasattr(source, "lower") and hasattr(source, "eval_shape")
+
+
+def _is_lowered(source: object) -> bool:
+    stages = _module("jax.stages")
+    return stages is not None and isinstance(source, stages.Lowered)
+
+
+def _is_compiled(source: object) -> bool:
+    stages = _module("jax.stages")
+    return stages is not None and isinstance(source, stages.Compiled)
+
+
+def _read_jitted(source: Any, reading: Reading) -> dict[str, Any]:
+    args = reading.args or ()
+    if isinstance(args, Mapping):
+        raise TypeError(f"args of a jitted function are a tuple, got a {type(args).__name__}; names go with kwargs=")
+    return _read_compiled(source.lower(*args, **(reading.kwargs or {})).compile(), reading)
+
+
+def _read_compiled(source: Any, reading: Reading) -> dict[str, Any]:
+    text = source.as_text()
+    if not text:
+        raise SourceError("the backend gives no text of what it has compiled")
+    return import_hlo(text, "the compiled function")
+
+
+def _read_file(path: str | os.PathLike[str], reading: Reading) -> dict[str, Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: expected the text form of HLO, got other bytes: {error}") from None
+    if "is_scheduled=true" not in text.partition("\n")[0]:
+        notes.say(_UNSCHEDULED)
+    return import_hlo(text, os.fspath(path))
+
+
+def _require_jax() -> None:
+    try:
+        import jax.stages  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError("functions of JAX need the package jax: pip install memplan[jax]") from None
+
+
+_ARGUMENTS = frozenset({"args", "kwargs"})
+
+WING = Wing(
+    (
+        Form("jax.jit", _read_jitted, _ARGUMENTS, accepts=_is_jitted),
+        Form(
+            "jax.stages.Lowered",
+            lambda lowered, reading: _read_compiled(lowered.compile(), reading),
+            accepts=_is_lowered,
+        ),
+        Form("jax.stages.Compiled", _read_compiled, accepts=_is_compiled),
+        Form(".hlo", _read_file, suffixes=(".hlo", ".txt")),
+    ),
+    ("functions of jax.jit", "jax.stages.Lowered", "jax.stages.Compiled"),
+    doors=(Door("plan(jitted)", _require_jax),),
+    packages=("jax", "jaxlib"),
+)

@@ -1,0 +1,99 @@
+"""Functions of JAX, as XLA has compiled them: what we count beside what XLA says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+import memplan  # noqa: E402
+
+
+def normal(seed: int, *shape: int) -> Any:
+    return jax.random.normal(jax.random.key(seed), shape) * 0.1
+
+
+def mlp(weights: Any, x: Any) -> Any:
+    for a, b in weights:
+        x = x + jax.nn.relu(x @ a) @ b
+    return (x**2).mean()
+
+
+def scanned(weights: Any, x: Any) -> Any:
+    x, _ = jax.lax.scan(lambda x, w: (x + jnp.tanh(x @ w[0]) @ w[1], None), x, weights)
+    return (x**2).mean()
+
+
+def branching(x: Any) -> Any:
+    def body(carried: Any) -> Any:
+        step, x = carried
+        even = step % 2 == 0
+        return step + 1, jax.lax.cond(even, lambda x: jnp.sin(x) @ x, lambda x: jnp.cos(x @ x) + x, x)
+
+    return jax.lax.while_loop(lambda carried: carried[0] < 5, body, (0, x))[1]
+
+
+def step_of(loss: Any) -> Any:
+    def step(weights: Any, *args: Any) -> Any:
+        value, gradients = jax.value_and_grad(loss)(weights, *args)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients), value
+
+    return jax.jit(step, donate_argnums=0)
+
+
+WEIGHTS = [(normal(k, 32, 64), normal(k + 9, 64, 32)) for k in range(3)]
+STACKED = (normal(1, 4, 32, 64), normal(2, 4, 64, 32))
+CALLS = {
+    "inference": (jax.jit(mlp), (WEIGHTS, normal(0, 16, 32))),
+    "training": (step_of(mlp), (WEIGHTS, normal(0, 16, 32))),
+    "scan": (step_of(scanned), (STACKED, normal(0, 16, 32))),
+    "branches": (jax.jit(branching), (normal(0, 64, 64),)),
+    "vmap": (jax.jit(jax.vmap(jax.grad(scanned), (None, 0))), (STACKED, normal(0, 4, 16, 32))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_more_than_xla_needs_in_its_order(name: str) -> None:
+    function, args = CALLS[name]
+    compiled = function.lower(*args).compile()
+    said = compiled.memory_analysis()
+    plan = memplan.plan(compiled)
+    needs = said.temp_size_in_bytes + said.output_size_in_bytes
+    assert 0 < plan.peak <= needs
+    assert memplan.plan(compiled, order="best").peak <= plan.peak
+
+
+def test_results_that_lie_apart_are_counted_as_xla_does() -> None:
+    function, args = CALLS["branches"]
+    said = function.lower(*args).compile().memory_analysis()
+    plan = memplan.plan(function, args=args)
+    assert plan.peak == pytest.approx(said.temp_size_in_bytes + said.output_size_in_bytes, rel=0.01)
+
+
+def test_functions_what_is_lowered_and_what_is_compiled() -> None:
+    function, args = CALLS["training"]
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), args)
+    lowered = function.lower(*shapes)
+    peaks = {
+        memplan.plan(function, args=shapes).peak,
+        memplan.plan(lowered).peak,
+        memplan.plan(lowered.compile()).peak,
+        memplan.plan(memplan.capture(function, args=args)).peak,
+    }
+    assert len(peaks) == 1
+
+
+def test_the_line_of_code_is_in_the_explanation() -> None:
+    function, args = CALLS["training"]
+    assert "test_jax.py:" in str(memplan.plan(function, args=args).explain())
+
+
+def test_arguments_by_name() -> None:
+    function = jax.jit(lambda x, *, y: x @ y)
+    assert memplan.plan(function, args=(normal(0, 8, 8),), kwargs={"y": normal(1, 8, 8)}).peak == 256
+    with pytest.raises(TypeError, match="args of a jitted function are a tuple, got a dict"):
+        memplan.plan(function, args={"x": normal(0, 8, 8)})
