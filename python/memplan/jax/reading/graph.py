@@ -1,8 +1,8 @@
 """From a module of HLO to a graph dict.
 
-Tuples, bitcasts and elements of tuples are no ops: they show what is there. An op that runs other computations, such as
-`while`, holds the peak of these as workspace. What a loop carries is written where it was. Parameters that are given
-away (`donate_argnums`) lie in the arena, as results may take their bytes.
+Tuples, bitcasts and elements of tuples are no ops: they show what is there. A call is the ops that it runs. Another op
+that runs computations, such as `while`, holds the peak of these as workspace. What a loop carries is written where it
+was. Parameters that are given away (`donate_argnums`) lie in the arena, as results may take their bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...importers.graph_dict import peak_of
 from .carried import passed_through
 from .shapes import Shape
 from .text import Computation, HloError, Instruction, Module, fields_of, names_in
-from .writing_over import written_over
+from .writing_over import sorted_over, written_over
 
 _CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
 _SHOWN = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain")  # they show their operand
@@ -26,6 +27,7 @@ _ACTS = ("infeed", "outfeed", "send", "recv", "custom-call", "all-reduce", "all-
 _INSIDE = ("intermediate", "workspace")  # what a body needs beside what it is given and what it returns
 _OWN = ("intermediate", "output")  # what a computation may write over
 _GIVEN = "donated parameters"  # the op that begins with them
+_MOST_CALLS = 100_000
 _MOST_DEPTH = 100  # of bodies in bodies
 
 Tree = Any  # the name of a tensor, None for what takes no bytes, or a list of trees
@@ -50,6 +52,7 @@ class _Reader:
         self.computations = module.computations
         self._peaks: dict[str, int] = {}
         self._open: list[str] = []
+        self._entered = 0
 
     def graph(self, computation: Computation, donated: Collection[int] = (), *, loop: bool = False) -> dict[str, Any]:
         return _Body(self, computation).graph(donated, loop)
@@ -58,12 +61,22 @@ class _Reader:
         """Bytes that a computation holds at most, besides parameters and results; `loop`: it is the body of one."""
         name = computation.name
         if name not in self._peaks:
-            if name in self._open or len(self._open) > _MOST_DEPTH:
-                raise HloError(f"{self._source}: line {computation.line}: computation {name!r} calls itself")
-            self._open.append(name)
-            self._peaks[name] = peak_of(self.graph(computation, loop=loop), _INSIDE)
-            self._open.pop()
+            with self.inside(computation):
+                self._peaks[name] = peak_of(self.graph(computation, loop=loop), _INSIDE)
         return self._peaks[name]
+
+    @contextmanager
+    def inside(self, computation: Computation) -> Iterator[None]:
+        """While a computation is read; HloError if it is being read already."""
+        name = computation.name
+        if name in self._open or len(self._open) > _MOST_DEPTH:
+            raise HloError(f"{self._source}: line {computation.line}: computation {name!r} calls itself")
+        self._entered += 1
+        if self._entered > _MOST_CALLS:
+            raise HloError(f"{self._source}: expected at most {_MOST_CALLS:,} calls, got more")
+        self._open.append(name)
+        yield
+        self._open.pop()
 
     def called(self, name: str, otherwise: Callable[[], HloError]) -> Computation:
         if name not in self._module.computations:
@@ -87,18 +100,20 @@ class _Reader:
 class _Body:
     """Ops and tensors of one computation."""
 
-    def __init__(self, reader: _Reader, computation: Computation) -> None:
-        self._reader, self._computation = reader, computation
+    def __init__(
+        self, reader: _Reader, computation: Computation, caller: _Body | None = None, call: str = "", given: Tree = None
+    ) -> None:
+        """With a caller, its ops and tensors are those of the computation too, and parameters are what is given."""
+        self._reader, self._computation, self._prefix, self._handed = reader, computation, call, given
         self._values: dict[str, Tree] = {}
-        self._tensors: dict[str, dict[str, Any]] = {}
-        self._ops: list[dict[str, Any]] = []
-        self._over: list[tuple[str, str]] = []  # outputs, and the inputs that they are to be written over
+        self._tensors: dict[str, dict[str, Any]] = {} if caller is None else caller._tensors
+        self._ops: list[dict[str, Any]] = [] if caller is None else caller._ops
+        # outputs, and the inputs that they are to be written over
+        self._over: list[tuple[str, str]] = [] if caller is None else caller._over
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
     def graph(self, donated: Collection[int], loop: bool) -> dict[str, Any]:
-        for one in self._computation.instructions.values():
-            self._values[one.name] = self._value(one)
-        returned = list(dict.fromkeys(_leaves(self._values[self._computation.root])))
+        returned = list(dict.fromkeys(_leaves(self.result())))
         for name in returned:
             if self._tensors[name]["kind"] == "intermediate":
                 self._tensors[name]["kind"] = "output"
@@ -108,8 +123,16 @@ class _Body:
         self._write_over(returned)
         return {"tensors": [*self._tensors.values()], "ops": self._ops, "outputs": returned, "barriers": barriers}
 
+    def result(self) -> Tree:
+        """What the computation returns, after its ops."""
+        for one in self._computation.instructions.values():
+            self._values[one.name] = self._value(one)
+        return self._values[self._computation.root]
+
     def _value(self, one: Instruction) -> Tree:
         operands = [self._operand(one, name) for name in one.operands]
+        if one.opcode == "parameter" and self._handed is not None:
+            return self._parameter(one)
         if one.opcode in ("parameter", "constant"):
             return self._new(one, one.shape, "input" if one.opcode == "parameter" else "weight")
         if one.opcode == "tuple":
@@ -120,6 +143,8 @@ class _Body:
             return operands[0] if one.opcode == "bitcast" else self._checked(one, operands[0])
         if one.opcode == "while":
             return self._loop(one, operands)
+        if one.opcode == "call":
+            return self._call(one, operands)
         if one.opcode.endswith("-start"):
             return self._start(one, operands)
         if one.opcode.endswith("-done") and operands:
@@ -144,6 +169,20 @@ class _Body:
             raise self._error(one, f"has index={index or 'nothing'} of what is no such tuple")
         return whole[int(index)]
 
+    def _parameter(self, one: Instruction) -> Tree:
+        if not one.literal.isdecimal() or int(one.literal) >= len(self._handed):
+            raise self._error(one, f"is number {one.literal or 'nothing'} of {len(self._handed)} operands")
+        return self._checked(one, self._handed[int(one.literal)])
+
+    def _call(self, one: Instruction, operands: list[Tree]) -> Tree:
+        """The ops of a computation that is called run here."""
+        name = next(iter(names_in(one.attributes.get("to_apply", ""))), "")
+        called = self._called(one, name)
+        with self._reader.inside(called):
+            return self._checked(
+                one, _Body(self._reader, called, self, f"{self._prefix}{one.name}/", operands).result()
+            )
+
     def _checked(self, one: Instruction, value: Tree) -> Tree:
         """What an instruction shows, which has the form that its shape says."""
         if not _fits(value, one.shape):
@@ -155,7 +194,7 @@ class _Body:
         if shape.elements is not None:
             return [self._new(one, each, kind, f"{suffix}.{k}") for k, each in enumerate(shape.elements)]
         place = self._reader.place(one)
-        name = f"{one.name}{suffix}{f' ({place})' if place else ''}"
+        name = f"{self._prefix}{one.name}{suffix}{f' ({place})' if place else ''}"
         said = {"bytes": shape.nbytes, "kind": kind, "dtype": shape.dtype, "shape": [*shape.dims]}
         self._tensors[name] = {"name": name, **said}
         return name
@@ -165,7 +204,7 @@ class _Body:
     def _op(self, one: Instruction, operands: Sequence[Tree], outputs: Iterable[str], workspace: int = 0) -> None:
         target = one.attributes.get("custom_call_target", "").strip('"')
         op: dict[str, Any] = {
-            "name": one.name,
+            "name": f"{self._prefix}{one.name}",
             "type": f"{one.opcode}:{target}" if target else one.opcode,
             "inputs": list(dict.fromkeys(leaf for operand in operands for leaf in _leaves(operand))),
             "outputs": list(outputs),
@@ -174,7 +213,7 @@ class _Body:
         before = names_in(one.attributes.get("control-predecessors", ""))
         if before:
             made = {other["name"] for other in self._ops}
-            op["after"] = [name for name in before if name in made]
+            op["after"] = [f"{self._prefix}{name}" for name in before if f"{self._prefix}{name}" in made]
         if one.opcode in _DRAWS or one.opcode.startswith(_ACTS):
             op["recompute"] = False
         self._ops.append(op)
@@ -182,6 +221,9 @@ class _Body:
     def _may_write_over(self, one: Instruction, operands: list[Tree], made: Tree) -> None:
         for output, given in self._said_to_lie_in(one, operands, made):
             self._over.append((output, given))
+        if sorted_over(one) and len({*operands}) == len(operands):
+            self._ops[-1]["inplace"] = [{"output": a, "input": b} for a, b in zip(made, operands, strict=True)]
+            return
         over = {*written_over(one, self._shapes, self._reader.computations)}
         elsewhere = {leaf for k, operand in enumerate(operands) if k not in over for leaf in _leaves(operand)}
         free = dict.fromkeys(operands[k] for k in sorted(over) if operands[k] not in elsewhere)
@@ -199,7 +241,7 @@ class _Body:
 
     def _inside(self, one: Instruction) -> int:
         """Bytes that the computations hold that an instruction runs, where these are more than functions of scalars."""
-        if one.opcode not in ("conditional", "async-start", "call"):
+        if one.opcode not in ("conditional", "async-start"):
             return 0
         names = [name for key in _CALLS for name in names_in(one.attributes.get(key, ""))]
         return max((self._reader.peak(self._called(one, name)) for name in names), default=0)
@@ -253,7 +295,7 @@ class _Body:
             name = before.get(parameter, result)
             chains[result] = {result}
             while name != result:
-                self._tensors[name]["kind"] = "output"
+                self._tensors[name]["bytes"] = 0  # they are those of the parameter
                 chains[result].add(name)
                 name = before[name]
         lies_with = {name: chain for chain in chains.values() for name in chain}

@@ -74,6 +74,7 @@ _ELEMENTWISE = frozenset(
     )
 )
 _UPDATES = frozenset(("dynamic-update-slice", "scatter"))  # of operand 0
+_WITHIN = {"cholesky": 0, "triangular-solve": 1}  # what is worked on in place, by position
 
 
 Computations = Mapping[str, Computation]
@@ -83,8 +84,10 @@ def written_over(instruction: Instruction, shapes: Mapping[str, Shape], computat
     """The positions of operands whose bytes the only result of an instruction may take."""
     if instruction.shape.elements is not None:
         return []
-    if instruction.opcode in _UPDATES:
+    if instruction.opcode in _UPDATES or (instruction.opcode == "sort" and len(instruction.operands) == 1):
         candidates = [0]
+    elif instruction.opcode in _WITHIN:
+        candidates = [_WITHIN[instruction.opcode]]
     elif instruction.opcode in _ELEMENTWISE:
         candidates = [*range(len(instruction.operands))]
     elif instruction.opcode == "call" or (
@@ -102,6 +105,12 @@ def written_over(instruction: Instruction, shapes: Mapping[str, Shape], computat
         and (operand := shapes.get(instruction.operands[position])) is not None
         and _same_places(operand, instruction.shape)
     ]
+
+
+def sorted_over(instruction: Instruction) -> bool:
+    """Whether each result may be written over the operand in its place: arrays that are sorted by one of them."""
+    elements = instruction.shape.elements
+    return instruction.opcode == "sort" and elements is not None and len(elements) == len(instruction.operands)
 
 
 def _same_places(operand: Shape, result: Shape) -> bool:
