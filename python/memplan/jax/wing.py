@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import MissingDependencyError, SourceError
-from ..frontend import Door, Form, Wing
+from ..frontend import Door, Form, Steps, Wing
 from ..importers import notes
 from ..options.records import Reading
 from .reading import import_hlo
+from .stepping import Sized, compiled, estimate
 
 _UNSCHEDULED = "the module is not scheduled: its order is that of the text, which XLA may change"
 
@@ -36,10 +36,7 @@ def _is_compiled(source: object) -> bool:
 
 
 def _read_jitted(source: Any, reading: Reading) -> dict[str, Any]:
-    args = reading.args or ()
-    if isinstance(args, Mapping):
-        raise TypeError(f"args of a jitted function are a tuple, got a {type(args).__name__}; names go with kwargs=")
-    return _read_compiled(source.lower(*args, **(reading.kwargs or {})).compile(), reading)
+    return _read_compiled(compiled(source, reading.args, reading.kwargs), reading)
 
 
 def _read_compiled(source: Any, reading: Reading) -> dict[str, Any]:
@@ -80,6 +77,7 @@ WING = Wing(
         Form(".hlo", _read_file, suffixes=(".hlo", ".txt")),
     ),
     ("functions of jax.jit", "jax.stages.Lowered", "jax.stages.Compiled"),
+    steps=Steps(_is_jitted, estimate, Sized, "a function of jax.jit"),
     doors=(Door("plan(jitted)", _require_jax),),
     packages=("jax", "jaxlib"),
 )

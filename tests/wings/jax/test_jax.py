@@ -95,5 +95,35 @@ def test_the_line_of_code_is_in_the_explanation() -> None:
 def test_arguments_by_name() -> None:
     function = jax.jit(lambda x, *, y: x @ y)
     assert memplan.plan(function, args=(normal(0, 8, 8),), kwargs={"y": normal(1, 8, 8)}).peak == 256
-    with pytest.raises(TypeError, match="args of a jitted function are a tuple, got a dict"):
-        memplan.plan(function, args={"x": normal(0, 8, 8)})
+    with pytest.raises(memplan.errors.SourceError, match="does not compile with these arguments: TypeError: "):
+        memplan.plan(function, args=(normal(0, 8, 8),), kwargs={"y": normal(1, 4, 8)})
+
+
+def test_an_estimate_is_what_xla_says() -> None:
+    function, args = CALLS["training"]
+    said = function.lower(*args).compile().memory_analysis()
+    found = memplan.estimate(function, args=args)
+    together = said.argument_size_in_bytes + said.output_size_in_bytes - said.alias_size_in_bytes
+    assert found.total == together + said.temp_size_in_bytes + said.generated_code_size_in_bytes
+    assert found.kept == said.argument_size_in_bytes
+    with pytest.raises(TypeError, match="train does not apply to a function of"):
+        memplan.estimate(function, args=args, train=True)
+    with pytest.raises(ValueError, match="device='cuda': this process compiles for cpu"):
+        memplan.estimate(function, args=args, device="cuda")
+
+
+def test_the_largest_batch_that_fits() -> None:
+    _, (weights, x) = CALLS["training"]
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    step = jax.jit(lambda weights, x: jax.grad(mlp)(weights, x))
+    found = memplan.largest(step, "1MiB", axes={"x": 0}, args=(weights, shape))
+    assert found.total is not None
+    assert found.total <= 2**20
+    assert found.next_total is not None
+    assert found.next_total > 2**20
+    with pytest.raises(
+        ValueError, match=r"axes names 'y', which is no array among the arguments; these are: x \(16, 32\)"
+    ):
+        memplan.largest(step, "1MiB", axes={"y": 0}, args=(weights, shape))
+    with pytest.raises(memplan.errors.SourceError, match="the function compiles with 32 at axis 1 of 'x', not with"):
+        memplan.largest(step, "1MiB", axes={"x": 1}, args=(weights, shape))
