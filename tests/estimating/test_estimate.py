@@ -343,7 +343,7 @@ def test_a_step_that_fails_says_where() -> None:
 def test_problems_say_too_little() -> None:
     with pytest.raises(TypeError, match="a problem does not say"):
         memplan.estimate(memplan.Problem([1], [0], [1]))
-    with pytest.raises(TypeError, match=r"need a torch.nn.Module"):
+    with pytest.raises(TypeError, match=r"need .*a torch.nn.Module"):
         memplan.estimate("example:gpt2_infer", autocast=True)
 
 
@@ -417,7 +417,7 @@ def test_nothing_fits() -> None:
 def test_bad_axes_are_named(options: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         memplan.largest(block(), "1MiB", **{"args": (torch.randn(2, 64),), "axes": {"input": 0}, **options})
-    with pytest.raises(TypeError, match=r"axes, args and kwargs are for a torch.nn.Module"):
+    with pytest.raises(TypeError, match=r"axes, args and kwargs are for .*a torch.nn.Module"):
         memplan.largest("model.onnx", "1MiB", axes={"x": 0})
     with pytest.raises(TypeError, match=r"dim must be the name of a symbolic dimension .* got None"):
         memplan.largest("model.onnx", "1MiB")
