@@ -1,5 +1,68 @@
-"""The wing of JAX: it reads what XLA has compiled. JAX is imported by whoever has a function of it."""
+"""The wing of JAX: it reads what XLA has compiled, and brings a step within a budget."""
 
-from .wing import WING
+from __future__ import annotations
 
-__all__ = ["WING"]
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .wing import WING as WING
+from .wing import require_jax
+
+if TYPE_CHECKING:
+    from .budgets import Fitted
+
+
+def fit(
+    function: Callable[..., Any],
+    budget: int | str,
+    *,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Fitted:
+    """A function whose gradient is within a budget of XLA's temporaries, at the least cost that is found.
+
+    The function is cut into regions that compute again what they do not save, by `jax.checkpoint`. XLA compiles each
+    choice that is tried, under the flags of the process, and says what it needs. Nothing runs.
+
+    Results and gradients are those of the function, up to rounding: XLA may fuse other ops.
+
+    Parameters
+    ----------
+    function
+        A function of arrays, in any pytrees, that `jax.value_and_grad` takes.
+    budget
+        Bytes of temporaries, as an integer or text such as "16GiB"; or a share of what the function as it is needs:
+        "60%".
+    args, kwargs
+        Example arguments, or their shapes as `jax.ShapeDtypeStruct`.
+    argnums, has_aux
+        As for `jax.value_and_grad`.
+
+    Returns
+    -------
+    Fitted
+        To be used in place of the function: ``jax.jit(jax.value_and_grad(fitted))``.
+
+    Raises
+    ------
+    MissingDependencyError
+        jax is not installed.
+    InfeasibleError
+        No choice that was tried is within the budget. The message says what the least one needs. It is no proof.
+    SourceError
+        The function does not compile with these arguments.
+    TypeError, ValueError
+        A bad budget or bad arguments.
+
+    Notes
+    -----
+    Without memory-aware scheduling, XLA may run early what is to run late. On the CPU, it takes
+    ``XLA_FLAGS=--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED``, and
+    ``--xla_disable_hlo_passes=cse_barrier_expander`` to leave alone what is computed twice.
+    """
+    require_jax()
+    from .budgets import fit
+
+    return fit(function, budget, args=args, kwargs=kwargs, argnums=argnums, has_aux=has_aux)

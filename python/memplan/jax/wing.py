@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -56,11 +57,17 @@ def _read_file(path: str | os.PathLike[str], reading: Reading) -> dict[str, Any]
     return import_hlo(text, os.fspath(path))
 
 
-def _require_jax() -> None:
+def require_jax() -> None:
+    """Raise MissingDependencyError where JAX is not installed."""
     try:
         import jax.stages  # noqa: F401
     except ImportError:
         raise MissingDependencyError("functions of JAX need the package jax: pip install memplan[jax]") from None
+
+
+def _fits() -> None:
+    require_jax()
+    importlib.import_module("memplan.jax.budgets")
 
 
 _ARGUMENTS = frozenset({"args", "kwargs"})
@@ -78,6 +85,6 @@ WING = Wing(
     ),
     ("functions of jax.jit", "jax.stages.Lowered", "jax.stages.Compiled"),
     steps=Steps(_is_jitted, estimate, Sized, "a function of jax.jit"),
-    doors=(Door("plan(jitted)", _require_jax),),
+    doors=(Door("plan(jitted)", require_jax), Door("fit", _fits)),
     packages=("jax", "jaxlib"),
 )

@@ -56,6 +56,7 @@ CALLS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_no_more_than_xla_needs_in_its_order(name: str) -> None:
     function, args = CALLS[name]
