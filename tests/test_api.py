@@ -94,10 +94,10 @@ def test_a_class_in_place_of_an_object_is_named() -> None:
         memplan.plan(Net)
 
 
-@pytest.mark.parametrize("path", ["model.txt", "model", "lifetimes.csv.gz"])
+@pytest.mark.parametrize("path", ["model.rst", "model", "lifetimes.csv.gz"])
 def test_other_paths_are_refused(path: str) -> None:
     with pytest.raises(
-        TypeError, match=f"a path must end in .json, .csv, .onnx, .tflite, .pt2 or .pickle, got '{path}'"
+        TypeError, match=f"a path must end in .json, .csv, .hlo, .onnx, .tflite, .pt2 or .pickle, got '{path}'"
     ):
         memplan.plan(path)
 

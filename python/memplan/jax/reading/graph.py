@@ -106,22 +106,22 @@ class _Body:
         """With a caller, its ops and tensors are those of the computation too, and parameters are what is given."""
         self._reader, self._computation, self._prefix, self._handed = reader, computation, call, given
         self._values: dict[str, Tree] = {}
-        self._tensors: dict[str, dict[str, Any]] = {} if caller is None else caller._tensors
-        self._ops: list[dict[str, Any]] = [] if caller is None else caller._ops
+        self.tensors: dict[str, dict[str, Any]] = {} if caller is None else caller.tensors
+        self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
         # outputs, and the inputs that they are to be written over
-        self._over: list[tuple[str, str]] = [] if caller is None else caller._over
+        self.over: list[tuple[str, str]] = [] if caller is None else caller.over
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
     def graph(self, donated: Collection[int], loop: bool) -> dict[str, Any]:
         returned = list(dict.fromkeys(_leaves(self.result())))
         for name in returned:
-            if self._tensors[name]["kind"] == "intermediate":
-                self._tensors[name]["kind"] = "output"
+            if self.tensors[name]["kind"] == "intermediate":
+                self.tensors[name]["kind"] = "output"
         barriers = self._given(donated)
         if loop:
             self._carry()
         self._write_over(returned)
-        return {"tensors": [*self._tensors.values()], "ops": self._ops, "outputs": returned, "barriers": barriers}
+        return {"tensors": [*self.tensors.values()], "ops": self.ops, "outputs": returned, "barriers": barriers}
 
     def result(self) -> Tree:
         """What the computation returns, after its ops."""
@@ -196,7 +196,7 @@ class _Body:
         place = self._reader.place(one)
         name = f"{self._prefix}{one.name}{suffix}{f' ({place})' if place else ''}"
         said = {"bytes": shape.nbytes, "kind": kind, "dtype": shape.dtype, "shape": [*shape.dims]}
-        self._tensors[name] = {"name": name, **said}
+        self.tensors[name] = {"name": name, **said}
         return name
 
     # Ops
@@ -212,23 +212,23 @@ class _Body:
         }
         before = names_in(one.attributes.get("control-predecessors", ""))
         if before:
-            made = {other["name"] for other in self._ops}
+            made = {other["name"] for other in self.ops}
             op["after"] = [f"{self._prefix}{name}" for name in before if f"{self._prefix}{name}" in made]
         if one.opcode in _DRAWS or one.opcode.startswith(_ACTS):
             op["recompute"] = False
-        self._ops.append(op)
+        self.ops.append(op)
 
     def _may_write_over(self, one: Instruction, operands: list[Tree], made: Tree) -> None:
         for output, given in self._said_to_lie_in(one, operands, made):
-            self._over.append((output, given))
+            self.over.append((output, given))
         if sorted_over(one) and len({*operands}) == len(operands):
-            self._ops[-1]["inplace"] = [{"output": a, "input": b} for a, b in zip(made, operands, strict=True)]
+            self.ops[-1]["inplace"] = [{"output": a, "input": b} for a, b in zip(made, operands, strict=True)]
             return
         over = {*written_over(one, self._shapes, self._reader.computations)}
         elsewhere = {leaf for k, operand in enumerate(operands) if k not in over for leaf in _leaves(operand)}
         free = dict.fromkeys(operands[k] for k in sorted(over) if operands[k] not in elsewhere)
         if free:
-            self._ops[-1]["inplace"] = [{"output": made, "input": name} for name in free]
+            self.ops[-1]["inplace"] = [{"output": made, "input": name} for name in free]
 
     def _said_to_lie_in(self, one: Instruction, operands: list[Tree], made: Tree) -> Iterator[tuple[str, str]]:
         """Results of which the instruction says that they lie in operands."""
@@ -263,9 +263,9 @@ class _Body:
         for path, given, output in _paired(operands[0], made, ()):
             if path in passes:
                 through[output] = given
-                del self._tensors[output]
+                del self.tensors[output]
             else:
-                self._over.append((output, given))
+                self.over.append((output, given))
         made = _replaced(made, through)
         self._op(one, operands, [name for name in _leaves(made) if name not in through.values()], inside)
         return made
@@ -276,10 +276,10 @@ class _Body:
         if len(parameters) != 1:
             return
         over: dict[str, list[str]] = {}
-        for op in self._ops:
+        for op in self.ops:
             for pair in op.get("inplace", ()):
                 over.setdefault(pair["output"], []).append(pair["input"])
-        for output, given in self._over:
+        for output, given in self.over:
             over.setdefault(output, []).append(given)
         root = self._values[self._computation.root]
         chains: dict[str, set[str]] = {}
@@ -295,11 +295,11 @@ class _Body:
             name = before.get(parameter, result)
             chains[result] = {result}
             while name != result:
-                self._tensors[name]["bytes"] = 0  # they are those of the parameter
+                self.tensors[name]["bytes"] = 0  # they are those of the parameter
                 chains[result].add(name)
                 name = before[name]
         lies_with = {name: chain for chain in chains.values() for name in chain}
-        for op in self._ops:  # what is elsewhere stays there
+        for op in self.ops:  # what is elsewhere stays there
             if "inplace" in op:
                 op["inplace"] = [
                     pair
@@ -312,19 +312,19 @@ class _Body:
 
         What is not of this computation is written over by nothing.
         """
-        last = {name: k for k, op in enumerate(self._ops) for name in op["inputs"]}
-        made = {name: k for k, op in enumerate(self._ops) for name in op["outputs"]}
-        times = Counter((output_of, given) for output_of, given in ((made[out], given) for out, given in self._over))
-        for op in self._ops:
-            pairs = [pair for pair in op.pop("inplace", ()) if self._tensors[pair["input"]]["kind"] in _OWN]
+        last = {name: k for k, op in enumerate(self.ops) for name in op["inputs"]}
+        made = {name: k for k, op in enumerate(self.ops) for name in op["outputs"]}
+        times = Counter((output_of, given) for output_of, given in ((made[out], given) for out, given in self.over))
+        for op in self.ops:
+            pairs = [pair for pair in op.pop("inplace", ()) if self.tensors[pair["input"]]["kind"] in _OWN]
             if pairs:
                 op["inplace"] = pairs
-        for output, given in self._over:
-            k, tensor = made[output], self._tensors[given]
+        for output, given in self.over:
+            k, tensor = made[output], self.tensors[given]
             free = tensor["kind"] in _OWN and last[given] == k and given not in returned
-            if free and tensor["bytes"] == self._tensors[output]["bytes"] and times[k, given] == 1:
-                self._ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
-                self._ops[k].pop("inplace", None)
+            if free and tensor["bytes"] == self.tensors[output]["bytes"] and times[k, given] == 1:
+                self.ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
+                self.ops[k].pop("inplace", None)
 
     # Ops in two parts, and what is given
 
@@ -365,8 +365,8 @@ class _Body:
         if not given:
             return []
         for name in given:
-            self._tensors[name]["kind"] = "intermediate"
-        self._ops.insert(0, {"name": _GIVEN, "type": "parameter", "inputs": [], "outputs": given, "recompute": False})
+            self.tensors[name]["kind"] = "intermediate"
+        self.ops.insert(0, {"name": _GIVEN, "type": "parameter", "inputs": [], "outputs": given, "recompute": False})
         return [_GIVEN]
 
     def _called(self, one: Instruction, name: str) -> Computation:
