@@ -213,7 +213,7 @@ def test_limits_seed_and_threads(lifetimes: Path) -> None:
     ("arguments", "message"),
     [
         (["missing.csv"], "missing.csv: No such file or directory"),
-        (["model.txt"], "a path must end in .json, .csv, .onnx, .tflite, .pt2 or .pickle, got 'model.txt'"),
+        (["model.rst"], "a path must end in .json, .csv, .hlo, .onnx, .tflite, .pt2 or .pickle, got 'model.rst'"),
         (["example:nothing"], "there is no example 'nothing'; there are gpt2_infer"),
         (
             [LIFETIMES, "--dims", "batch"],
