@@ -91,6 +91,14 @@ def test_bodies_that_call_themselves() -> None:
         import_hlo(LOOP.replace("%sum = f32[4]{0} add(%copy.2, %x)", "%sum = f32[4]{0} call(%x), to_apply=%body"), "a")
 
 
+def test_long_chains_of_what_shows_another() -> None:
+    barriers = "".join(
+        f"  %b{k} = (s32[], f32[4], f32[4]) opt-barrier(%{f'b{k - 1}' if k else 'c'})\n" for k in range(3000)
+    )
+    text = LOOP.replace("  %i = s32[] get-tuple-element(%c)", barriers + "  %i = s32[] get-tuple-element(%b2999)", 1)
+    assert import_hlo(text, "a")["ops"]
+
+
 def test_tuples_deep_inside_of_tuples() -> None:
     deep = 100_000
     for text in ("(" * deep, "(" * 250 + "f32[]" + ")" * 250):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .text import Computation
@@ -9,33 +10,24 @@ from .text import Computation
 
 def passed_through(body: Computation) -> set[tuple[int, ...]]:
     """Paths of what a body returns as it was given."""
-
-    def shown(name: str) -> tuple[int, ...] | list[Any] | None:
-        """The path of a parameter's element, or a list of what a tuple holds."""
-        one = body.instructions.get(name)
-        if one is None:
-            return None
+    shown: dict[str, Any] = {}  # the path of a parameter's element, a list of what a tuple holds, or None
+    for one in body.instructions.values():
+        whole = shown.get(one.operands[0]) if one.operands else None
         if one.opcode == "parameter":
-            return ()
-        if one.opcode == "tuple":
-            return [shown(operand) for operand in one.operands]
-        if one.opcode == "get-tuple-element" and one.operands and one.attributes.get("index", "").isdecimal():
-            whole, index = shown(one.operands[0]), int(one.attributes["index"])
-            if isinstance(whole, list):
-                return whole[index] if index < len(whole) else None
-            return None if whole is None else (*whole, index)
-        return (
-            shown(one.operands[0]) if one.opcode in ("opt-barrier", "optimization-barrier") and one.operands else None
-        )
+            shown[one.name] = ()
+        elif one.opcode == "tuple":
+            shown[one.name] = [shown.get(operand) for operand in one.operands]
+        elif one.opcode == "get-tuple-element" and whole is not None:
+            index = int(one.attributes["index"])
+            shown[one.name] = whole[index] if isinstance(whole, list) else (*whole, index)
+        elif one.opcode in ("opt-barrier", "optimization-barrier"):
+            shown[one.name] = whole
+    return {*_paths(shown.get(body.root), ())}
 
-    found: set[tuple[int, ...]] = set()
 
-    def collect(tree: Any, path: tuple[int, ...]) -> None:
-        if isinstance(tree, list):
-            for k, each in enumerate(tree):
-                collect(each, (*path, k))
-        elif tree == path:
-            found.add(path)
-
-    collect(shown(body.root), ())
-    return found
+def _paths(tree: Any, path: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    if isinstance(tree, list):
+        for k, each in enumerate(tree):
+            yield from _paths(each, (*path, k))
+    elif tree == path:
+        yield path

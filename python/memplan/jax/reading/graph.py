@@ -20,7 +20,7 @@ from .shapes import Shape
 from .text import Computation, HloError, Instruction, Module, fields_of, names_in
 from .writing_over import sorted_over, written_over
 
-_CALLS = ("to_apply", "calls", "body", "condition", "branch_computations", "true_computation", "false_computation")
+_CALLS = ("calls", "branch_computations", "true_computation", "false_computation")
 _SHOWN = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain")  # they show their operand
 _DRAWS = ("rng", "rng-bit-generator", "rng-get-and-update-state")
 _ACTS = ("infeed", "outfeed", "send", "recv", "custom-call", "all-reduce", "all-gather", "all-to-all", "reduce-scatter")
@@ -50,7 +50,7 @@ class _Reader:
     def __init__(self, module: Module, source: str) -> None:
         self._module, self._source = module, source
         self.computations = module.computations
-        self._peaks: dict[str, int] = {}
+        self._peaks: dict[tuple[str, bool], int] = {}
         self._open: list[str] = []
         self._entered = 0
 
@@ -59,11 +59,11 @@ class _Reader:
 
     def peak(self, computation: Computation, *, loop: bool = False) -> int:
         """Bytes that a computation holds at most, besides parameters and results; `loop`: it is the body of one."""
-        name = computation.name
-        if name not in self._peaks:
+        key = computation.name, loop
+        if key not in self._peaks:
             with self.inside(computation):
-                self._peaks[name] = peak_of(self.graph(computation, loop=loop), _INSIDE)
-        return self._peaks[name]
+                self._peaks[key] = peak_of(self.graph(computation, loop=loop), _INSIDE)
+        return self._peaks[key]
 
     @contextmanager
     def inside(self, computation: Computation) -> Iterator[None]:

@@ -149,8 +149,8 @@ class _Parser:
             if instruction.name in computation.instructions:
                 raise self._error(f"{instruction.name!r} is defined twice")
             computation.instructions[instruction.name] = instruction
-            if is_root or not computation.root:
-                computation.root = instruction.name if is_root else ""
+            if is_root:
+                computation.root = instruction.name
         self._expect("}")
         self._attributes()
         if not computation.instructions:

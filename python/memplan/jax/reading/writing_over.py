@@ -90,12 +90,9 @@ def written_over(instruction: Instruction, shapes: Mapping[str, Shape], computat
         candidates = [_WITHIN[instruction.opcode]]
     elif instruction.opcode in _ELEMENTWISE:
         candidates = [*range(len(instruction.operands))]
-    elif instruction.opcode == "call" or (
-        instruction.opcode == "fusion" and instruction.attributes.get("kind") == "kLoop"
-    ):
-        key = "to_apply" if instruction.opcode == "call" else "calls"
-        called = computations.get(next(iter(names_in(instruction.attributes.get(key, ""))), ""))
-        candidates = [] if called is None else [*_read_in_place(called, computations)]
+    elif instruction.opcode == "fusion" and instruction.attributes.get("kind") == "kLoop":
+        called = computations.get(next(iter(names_in(instruction.attributes.get("calls", ""))), ""))
+        candidates = [] if called is None else [*_read_in_place(called)]
     else:
         return []
     return [
@@ -122,31 +119,20 @@ def _same_places(operand: Shape, result: Shape) -> bool:
     return operand.lies_by_rows and result.lies_by_rows and operand.space == result.space
 
 
-def _read_in_place(called: Computation, computations: Computations) -> Iterator[int]:
-    """The parameters that are read at no other place than the one that is written."""
+def _read_in_place(called: Computation) -> Iterator[int]:
+    """The parameters that a loop reads at no other place than the one that it writes."""
     users: dict[str, list[Instruction]] = {}
     for instruction in called.instructions.values():
         for operand in dict.fromkeys(instruction.operands):
             users.setdefault(operand, []).append(instruction)
-    shapes = {name: instruction.shape for name, instruction in called.instructions.items()}
-    until = [*called.instructions].index(called.root)  # ops of a call run one by one
-    early = {name for place, name in enumerate(called.instructions) if place <= until}
     for instruction in called.instructions.values():
         if instruction.opcode != "parameter" or not instruction.literal.isdecimal():
             continue
-        if any(user.name not in early for user in users.get(instruction.name, ())):
-            continue
-        if _keeps_places(instruction, called, users, shapes, computations) or _is_updated(instruction, called, users):
+        if _keeps_places(instruction, called, users) or _is_updated(instruction, called, users):
             yield int(instruction.literal)
 
 
-def _keeps_places(
-    parameter: Instruction,
-    called: Computation,
-    users: Mapping[str, list[Instruction]],
-    shapes: Mapping[str, Shape],
-    computations: Computations,
-) -> bool:
+def _keeps_places(parameter: Instruction, called: Computation, users: Mapping[str, list[Instruction]]) -> bool:
     """Whether all that is computed of it is computed element by element, up to the root."""
     waiting, seen = [parameter], {parameter.name}
     while waiting:
@@ -154,9 +140,6 @@ def _keeps_places(
         for user in users.get(instruction.name, []):
             if user.opcode in ("bitcast", "reshape"):
                 same = _same_places(instruction.shape, user.shape)
-            elif user.opcode in ("fusion", "call"):
-                read = {place for place, name in enumerate(user.operands) if name == instruction.name}
-                same = read <= {*written_over(user, shapes, computations)}
             else:
                 same = user.opcode in _ELEMENTWISE and user.shape.dims == instruction.shape.dims
             if not same:
