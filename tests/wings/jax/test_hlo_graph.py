@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
-from builders.hlo import BRANCHES, GPU, LOOP, SCHEDULED, TPU
+from builders.hlo import BRANCHES, GPU, GPU_STEP, LOOP, OFFLOADED, SCHEDULED, SENT, TPU, TPU_STEP
 from memplan.jax.reading import import_hlo
 
 
@@ -39,10 +39,13 @@ def test_a_loop_writes_over_what_it_began_with() -> None:
     graph = read(LOOP)
     loop = op_of(graph, "loop")
     assert loop["inputs"] == ["start", "first", "x.0"]
-    assert loop["outputs"] == ["loop.0", "loop.1"]  # x passes through
-    assert [(pair["output"], pair["input"]) for pair in loop["overwrite"]] == [("loop.0", "start"), ("loop.1", "first")]
+    assert loop["outputs"] == ["loop{0}", "loop{1}"]  # x passes through
+    assert [(pair["output"], pair["input"]) for pair in loop["overwrite"]] == [
+        ("loop{0}", "start"),
+        ("loop{1}", "first"),
+    ]
     assert loop["workspace"] == 16  # of copy.2, and the sum over it; what is returned lies in what is carried
-    assert op_of(graph, "result")["inputs"] == ["loop.1", "x.0"]
+    assert op_of(graph, "result")["inputs"] == ["loop{1}", "x.0"]
     plan = planned(LOOP)
     assert plan.peak == 4 + 16 + 16
     assert plan.optimal
@@ -62,9 +65,9 @@ def test_a_branch_that_holds_most_counts() -> None:
 
 def test_copies_between_memories_run_beside_other_ops() -> None:
     graph = read(TPU)
-    assert op_of(graph, "copy-start")["outputs"] == ["copy-start.0", "copy-start.2"]
-    assert op_of(graph, "copy-done")["inputs"] == ["copy-start.0", "p.1", "copy-start.2"]
-    assert op_of(graph, "sum")["inputs"] == ["copy-start.0", "beside"]
+    assert op_of(graph, "copy-start")["outputs"] == ["copy-start{0}", "copy-start{2}"]
+    assert op_of(graph, "copy-done")["inputs"] == ["copy-start{0}", "p.1", "copy-start{2}"]
+    assert op_of(graph, "sum")["inputs"] == ["copy-start{0}", "beside"]
     assert op_of(graph, "sum")["after"] == ["beside"]
     assert planned(TPU).graph is not None
 
@@ -73,13 +76,113 @@ def test_scratch_and_results_in_operands() -> None:
     graph = read(GPU)
     product = op_of(graph, "product")
     assert product["type"] == "custom-call:__cublas$gemm"
-    assert product["outputs"] == ["product.0", "product.1"]
+    assert product["outputs"] == ["product{0}", "product{1}"]
     changed = op_of(graph, "changed")
-    assert changed["overwrite"] == [{"output": "changed", "input": "product.0", "offset": 0}]
+    assert changed["overwrite"] == [{"output": "changed", "input": "product{0}", "offset": 0}]
     assert changed["recompute"] is False
-    assert op_of(graph, "finish")["inputs"] == ["w", "start.1"]
-    assert op_of(graph, "last")["inputs"] == ["changed", "start.1"]
+    assert op_of(graph, "finish")["inputs"] == ["w", "start{1}"]
+    assert op_of(graph, "last")["inputs"] == ["changed", "start{1}"]
     assert planned(GPU).peak == 64 * 64 * 4 + 8 * 64 * 4 + 4096
+
+
+KiB, MiB = 2**10, 2**20
+
+
+def test_a_step_on_gpus() -> None:
+    """Counted by hand: at the second product the weights, both operands, the gradient, its scratch, and the loss."""
+    plan = planned(GPU_STEP)
+    assert plan.peak == (128 + 128 + 256 + 256 + 64) * KiB + 4
+    assert plan.optimal
+    said = str(plan.explain())
+    assert "Step 6, cublas-gemm.2 (custom-call:__cublas$gemm), makes the peak of 832.00 KiB" in said
+    assert "triton_softmax (model.py:34)" in said
+    over = [(pair["output"], pair["input"]) for op in read(GPU_STEP)["ops"] for pair in op.get("overwrite", ())]
+    assert over == [("all-reduce-start", "cublas-gemm.2{0} (model.py:21)")]
+
+
+def test_what_is_moved_to_the_host_is_not_in_the_arena(tmp_path: Path) -> None:
+    path = tmp_path / "net.hlo"
+    path.write_text(OFFLOADED)
+    network = memplan.capture(path)
+    assert network.notes == ("beside the arena: 4.00 MiB in memory space 5 (the host)",)
+    assert memplan.plan(network).peak == 8 * MiB + 4  # two arrays, and what the copy waits for
+    assert read(OFFLOADED)["exclude"] == ["copy-start{0}"]
+
+
+def test_a_layer_on_tpus(tmp_path: Path) -> None:
+    """Counted by hand: tiles of 8 rows and 128 columns; 24 rows of 384 columns are reduced, 512 numbers are added."""
+    path = tmp_path / "net.hlo"
+    path.write_text(TPU_STEP)
+    network = memplan.capture(path)
+    product, weights = 24 * 384 * 2, 104 * 384 * 2
+    assert product + weights == 96 * KiB
+    assert network.notes == ("beside the arena: 96.00 KiB in memory space 1, 4 B in memory space 2",)
+    plan = memplan.plan(network)
+    assert plan.peak == product + 512 * 2
+    assert "all-reduce (layer.py:9)" in str(plan.explain())
+
+
+def test_what_a_loop_holds_in_another_memory_is_no_workspace(tmp_path: Path) -> None:
+    path = tmp_path / "net.hlo"
+    path.write_text(LOOP.replace("%copy.2 = f32[4]{0} copy", "%copy.2 = f32[4]{0:S(1)} copy"))
+    network = memplan.capture(path)
+    assert network.notes == ("beside the arena: 16 B in memory space 1",)
+    assert next(op for op in network.graph.ops if op.name == "loop").workspace == 16  # of the sum
+
+
+def test_sends_and_receives() -> None:
+    graph = read(SENT)
+    assert op_of(graph, "send")["outputs"] == ["send{1}", "send{2}"]  # what is sent lies where it was made
+    assert op_of(graph, "send-done")["inputs"] == ["y", "send{1}", "send{2}"]
+    assert op_of(graph, "last")["inputs"] == ["recv{0}"]
+    assert planned(SENT).peak == 1024 + 1024 + 4 + 4
+    both = SENT.replace("token[] send-done", "(f32[256]{0}, token[]) send-done")
+    assert read(both)["ops"] == graph["ops"]
+
+
+def test_each_result_of_a_reduction_in_two_parts_is_new() -> None:
+    text = SENT.replace("token[] send-done(%send), channel_id=1", "token[] send-done(%send)").replace(
+        "ROOT %last = f32[256]{0} reverse(%come), dimensions={0}",
+        """%sums = (f32[256]{0}, f32[256]{0}) all-reduce-start(%come, %y), channel_id=3
+  %summed = (f32[256]{0}, f32[256]{0}) all-reduce-done(%sums)
+  ROOT %last = f32[256]{0} get-tuple-element(%summed), index=0""",
+    )
+    begin = op_of(read(text), "sums")
+    assert begin["outputs"] == ["sums{0}", "sums{1}"]
+    assert [(pair["output"], pair["input"]) for pair in begin["overwrite"]] == [
+        ("sums{0}", "recv{0}"),
+        ("sums{1}", "y"),
+    ]
+
+
+def test_operands_and_results_that_come_later() -> None:
+    text = """HloModule late, is_scheduled=true
+
+%product (a: f32[8,8], b: f32[8,8]) -> f32[8,8] {
+  %a = f32[8,8]{1,0} parameter(0)
+  %b = f32[8,8]{1,0} parameter(1)
+  ROOT %c = f32[8,8]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY %main (x: f32[8,8], y: f32[8,8]) -> f32[8,8] {
+  %x = f32[8,8]{1,0} parameter(0)
+  %y = f32[8,8]{1,0} parameter(1)
+  %start = ((f32[8,8]{1,0}), (), s32[]) async-start(%x), calls=%product
+  %update = ((f32[8,8]{1,0}, f32[8,8]{1,0}), (), s32[]) async-update(%start, %y)
+  ROOT %done = f32[8,8]{1,0} async-done(%update)
+}
+"""
+    graph = read(text)
+    assert op_of(graph, "update")["inputs"] == ["x", "start{2}", "y"]
+    assert op_of(graph, "done")["inputs"] == ["x", "y", "start{2}"]
+    assert op_of(graph, "done")["outputs"] == graph["outputs"] == ["done"]
+
+
+def test_elements_and_instructions_have_names_of_their_own() -> None:
+    text = GPU.replace("%product", "%gemm").replace("%changed", "%gemm.1")
+    assert op_of(read(text), "gemm")["outputs"] == ["gemm{0}", "gemm{1}"]
+    assert op_of(read(text), "gemm.1")["outputs"] == ["gemm.1"]
+    assert planned(text).peak == planned(GPU).peak
 
 
 def test_what_two_results_show_is_one_tensor() -> None:

@@ -42,11 +42,46 @@ def test_names_shapes_operands_and_attributes() -> None:
         ("f32[3,130]", "1,0:T(8,128)", 8 * 256 * 4),
         ("bf16[3,130]", "1,0:T(8,128)(2,1)S(1)", 8 * 256 * 2),
         ("f32[3,130]", "0,1:T(8,128)", 136 * 128 * 4),
+        ("f32[16,8]", "0,1:T(8,128)", 4096),  # this and the next: a TPU's memory_analysis says the same
+        ("f32[4]", "0:T(128)", 512),
+        ("f32[]", ":T(128)", 512),
+        ("bf16[4]", "0:T(256)(128)(2,1)", 512),
+        ("bf16[1,6144]", "1,0:T(2,128)(2,1)", 2 * 6144 * 2),
+        ("bf16[5,130]", "1,0:T(1,128)(2,1)", 5 * 2 * 256 * 2),  # two rows in a word, of which one is there
+        ("f8e4m3fn[33,130]", "1,0:T(32,128)(4,1)", 64 * 256),
+        ("f32[3,5]", "1,0:T(*,8)", 16 * 4),
+        ("s8[3,5]", "1,0:L(8)", 16),
         ("f32[2,0]", "1,0", 0),
     ],
 )
 def test_bytes_of_shapes(text: str, layout: str, expected: int) -> None:
     assert array_of(text, layout).nbytes == expected
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("1,1", "the layout '1,1' must name each axis of"),
+        ("1,0:T(0,8)", "the sizes of a tile, such as 8,128, got '0,8'"),
+    ],
+)
+def test_layouts_that_cannot_be(layout: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        array_of("f32[3,5]", layout)
+
+
+def test_lines_may_go_on_in_the_next() -> None:
+    broken = SCHEDULED.replace(", lhs_con", ",\n    lhs_con").replace("{1,0} dot(", "{1,0}\n    dot(")
+    broken = broken.replace("jit_step, ", "jit_step,\n  ")
+    assert import_hlo(broken, "net.hlo") == import_hlo(SCHEDULED, "net.hlo")
+
+
+def test_groups_along_axes_of_a_mesh() -> None:
+    groups = "replica_groups=mesh['a'=2,'b'=2] {'a'}, dimensions={0}"
+    module = parse(SCHEDULED.replace("rhs_contracting_dims={0}", groups), "net.hlo")
+    attributes = module.computations["main"].instructions["dot.2"].attributes
+    assert attributes["replica_groups"] == "mesh['a'=2,'b'=2] {'a'}"
+    assert attributes["dimensions"] == "{0}"
 
 
 @pytest.mark.parametrize(

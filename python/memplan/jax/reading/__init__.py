@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from .graph import graph_of_module
+from ...importers import notes
+from ...importers.graph_dict import peak_of
+from ...sizes import format_bytes
+from .graph import graph_of_module, spaces_of
 from .text import HloError as HloError
 from .text import parse
+
+_HOST = 5  # the memory space of the host
 
 
 def import_hlo(text: str, source: str) -> dict[str, Any]:
     """Turn the text form of an HLO module into a graph dict of its entry computation.
 
     Parameters are of kind `input`, constants of kind `weight`. The order is that of the text, which is the one that XLA
-    runs where the module is scheduled. What a `while`, a `conditional` or a `call` runs is its `workspace`.
+    runs where the module is scheduled. What a `while`, a `conditional` or a `call` runs is its `workspace`. The arena
+    is memory space 0, and tensors in other spaces are excluded from it. A note says how many bytes a plan of these
+    needs.
 
     Raises
     ------
     SourceError
         The text is no HLO module. The message names the line and the computation.
     """
-    return graph_of_module(parse(text, source), source)
+    module = parse(text, source)
+    outside = [
+        f"{format_bytes(peak)} in memory space {space}{' (the host)' if space == _HOST else ''}"
+        for space in spaces_of(module)
+        if space != 0 and (peak := peak_of(graph_of_module(module, source, space)))
+    ]
+    if outside:
+        notes.say(f"beside the arena: {', '.join(outside)}")
+    return graph_of_module(module, source)

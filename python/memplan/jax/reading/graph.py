@@ -26,6 +26,7 @@ _DRAWS = ("rng", "rng-bit-generator", "rng-get-and-update-state")
 _ACTS = ("infeed", "outfeed", "send", "recv", "custom-call", "all-reduce", "all-gather", "all-to-all", "reduce-scatter")
 _INSIDE = ("intermediate", "workspace")  # what a body needs beside what it is given and what it returns
 _OWN = ("intermediate", "output")  # what a computation may write over
+_SHOWS = {"copy-start": 1, "send": 0}  # the element that shows the operand; in other ops that begin, the first may
 _GIVEN = "donated parameters"  # the op that begins with them
 _MOST_CALLS = 100_000
 _MOST_DEPTH = 100  # of bodies in bodies
@@ -33,9 +34,15 @@ _MOST_DEPTH = 100  # of bodies in bodies
 Tree = Any  # the name of a tensor, None for what takes no bytes, or a list of trees
 
 
-def graph_of_module(module: Module, source: str) -> dict[str, Any]:
-    """The graph dict of the entry computation."""
-    return _Reader(module, source).graph(module.computations[module.entry], donated_of(module))
+def graph_of_module(module: Module, source: str, space: int = 0) -> dict[str, Any]:
+    """The graph dict of the entry computation; tensors in other spaces than this one are excluded from the arena."""
+    return _Reader(module, source, space).graph(module.computations[module.entry], donated_of(module))
+
+
+def spaces_of(module: Module) -> list[int]:
+    """The memory spaces that arrays of a module lie in."""
+    ops = (one for each in module.computations.values() for one in each.instructions.values())
+    return sorted({shape.space for one in ops for shape in one.shape.leaves()})
 
 
 def donated_of(module: Module) -> set[int]:
@@ -47,8 +54,8 @@ def donated_of(module: Module) -> set[int]:
 class _Reader:
     """What all computations of a module have in common."""
 
-    def __init__(self, module: Module, source: str) -> None:
-        self._module, self._source = module, source
+    def __init__(self, module: Module, source: str, space: int) -> None:
+        self._module, self._source, self.space = module, source, space
         self.computations = module.computations
         self._peaks: dict[tuple[str, bool], int] = {}
         self._open: list[str] = []
@@ -110,6 +117,7 @@ class _Body:
         self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
         # outputs, and the inputs that they are to be written over
         self.over: list[tuple[str, str]] = [] if caller is None else caller.over
+        self.elsewhere: list[str] = [] if caller is None else caller.elsewhere  # what lies in other memory spaces
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
     def graph(self, donated: Collection[int], loop: bool) -> dict[str, Any]:
@@ -121,7 +129,9 @@ class _Body:
         if loop:
             self._carry()
         self._write_over(returned)
-        return {"tensors": [*self.tensors.values()], "ops": self.ops, "outputs": returned, "barriers": barriers}
+        outside = [name for name in self.elsewhere if name in self.tensors]
+        found = {"tensors": [*self.tensors.values()], "ops": self.ops, "outputs": returned, "barriers": barriers}
+        return {**found, "exclude": outside} if outside else found
 
     def result(self) -> Tree:
         """What the computation returns, after its ops."""
@@ -145,8 +155,10 @@ class _Body:
             return self._loop(one, operands)
         if one.opcode == "call":
             return self._call(one, operands)
-        if one.opcode.endswith("-start"):
+        if one.opcode.endswith("-start") or one.opcode == "send":
             return self._start(one, operands)
+        if one.opcode.endswith("-update") and operands:
+            return self._update(one, operands)
         if one.opcode.endswith("-done") and operands:
             return self._done(one, operands[0])
         made = self._new(one, one.shape, "intermediate")
@@ -189,14 +201,16 @@ class _Body:
             raise self._error(one, "has another shape than what it shows")
         return value
 
-    def _new(self, one: Instruction, shape: Shape, kind: str, suffix: str = "") -> Tree:
-        """A tensor for each array of a shape."""
+    def _new(self, one: Instruction, shape: Shape, kind: str, *path: int) -> Tree:
+        """A tensor for each array of a shape; elements of a tuple are named as XLA does, such as ``fusion{1}``."""
         if shape.elements is not None:
-            return [self._new(one, each, kind, f"{suffix}.{k}") for k, each in enumerate(shape.elements)]
-        place = self._reader.place(one)
-        name = f"{self._prefix}{one.name}{suffix}{f' ({place})' if place else ''}"
+            return [self._new(one, each, kind, *path, k) for k, each in enumerate(shape.elements)]
+        place, element = self._reader.place(one), f"{{{','.join(map(str, path))}}}" if path else ""
+        name = f"{self._prefix}{one.name}{element}{f' ({place})' if place else ''}"
         said = {"bytes": shape.nbytes, "kind": kind, "dtype": shape.dtype, "shape": [*shape.dims]}
         self.tensors[name] = {"name": name, **said}
+        if shape.space != self._reader.space:
+            self.elsewhere.append(name)
         return name
 
     # Ops
@@ -329,30 +343,57 @@ class _Body:
     # Ops in two parts, and what is given
 
     def _start(self, one: Instruction, operands: list[Tree]) -> Tree:
-        """One element shows the operands, which are read until the op is done; the others are new."""
+        """One element shows the operands, which are read until the op is done; the others are new.
+
+        What begins to be reduced lies in the operands.
+        """
         elements = one.shape.elements
-        if elements is None or len(elements) < 2:
+        if elements is None or len(elements) < 2 or one.opcode == "all-reduce-start":
             made = self._new(one, one.shape, "intermediate")
             self._op(one, operands, _leaves(made), self._inside(one))
+            if one.opcode == "all-reduce-start":
+                self.over.extend(zip(_leaves(made), _leaves(operands), strict=False))
             return made
-        shown = 1 if one.opcode.startswith("copy") else 0
+        shown = _SHOWS.get(one.opcode, 0)
         given = operands if elements[shown].elements is not None else next(iter(operands), None)
         made = [
-            given if k == shown and _fits(given, each) else self._new(one, each, "intermediate", f".{k}")
+            given if k == shown and _fits(given, each) else self._new(one, each, "intermediate", k)
             for k, each in enumerate(elements)
         ]
         read = {leaf for operand in operands for leaf in _leaves(operand)}
         self._op(one, operands, [leaf for leaf in _leaves(made) if leaf not in read], self._inside(one))
         return made
 
+    def _update(self, one: Instruction, operands: list[Tree]) -> Tree:
+        """More operands come, and maybe results."""
+        started, elements = operands[0], one.shape.elements or ()
+        if not isinstance(started, list) or not started or len(elements) < 2:
+            raise self._error(one, "has another shape than what it goes on with")
+        shown = [[*started[0], *operands[1:]] if isinstance(started[0], list) else started[0], *started[1:]]
+        made = [
+            shown[k] if k < len(shown) and _fits(shown[k], each) else self._new(one, each, "intermediate", k)
+            for k, each in enumerate(elements)
+        ]
+        known = {leaf for operand in operands for leaf in _leaves(operand)}
+        self._op(one, operands, [leaf for leaf in _leaves(made) if leaf not in known])
+        return made
+
     def _done(self, one: Instruction, started: Tree) -> Tree:
-        self._op(one, [started], ())
-        if not isinstance(started, list):
+        """What was made is there; where nothing was yet, it is made now."""
+        found = self._found(one, started)
+        made = self._new(one, one.shape, "intermediate") if found == [] else None
+        self._op(one, [started], _leaves(made))
+        return self._checked(one, found) if made is None else made
+
+    def _found(self, one: Instruction, started: Tree) -> Tree:
+        if not isinstance(started, list) or _fits(started, one.shape):
             return started
-        found = started if _fits(started, one.shape) else started[0 if one.opcode.startswith("copy") else 1]
+        if one.opcode in ("send-done", "recv-done"):
+            return [*started[:1], *started[2:]] if one.shape.elements is not None else started[-1]
+        found = [*started, None, None][0 if one.opcode == "copy-done" else 1]
         while isinstance(found, list) and len(found) == 1 and one.shape.elements is None:
             found = found[0]
-        return self._checked(one, found)
+        return found
 
     def _given(self, donated: Collection[int]) -> list[str]:
         """Parameters that are given away are there from the beginning until they are read for the last time."""

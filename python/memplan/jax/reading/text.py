@@ -162,9 +162,9 @@ class _Parser:
         line, name = self._line_at(self._at), self._name()
         self._skip(_BLANK)
         self._expect("=")
-        self._skip(_BLANK)
+        self._skip(_SPACE)
         shape = self._shape()
-        self._skip(_BLANK)
+        self._skip(_SPACE)
         opcode = self._name()
         self._skip(_BLANK)
         if self._peek() != "(":
@@ -187,7 +187,7 @@ class _Parser:
         found: dict[str, str] = {}
         while self._skip(_BLANK) < len(self._text) and self._peek() == ",":
             self._at += 1
-            self._skip(_BLANK)
+            self._skip(_SPACE)
             self._attribute(found)
         if self._at < len(self._text) and self._peek() not in "\r\n}":
             raise self._error(f"expected the end of the line, got {self._near()!r}")
@@ -210,6 +210,8 @@ class _Parser:
                 self._skip(_BLANK)
             elif mark == "/":
                 self._at += 1
+            elif mark == " " and self._text.startswith("mesh[", begin) and self._text[self._at - 1] == "]":
+                self._skip(_BLANK)  # the axes come after it
             else:
                 break
         found[key.group(1)] = self._text[begin : self._at]
