@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 GROUP = "memplan.wings"
+FOLDER = "/"  # among the suffixes of a form: folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +39,10 @@ class Form:
     options : frozenset of str
         The options of `Reading` that `read` uses. Others are refused.
     suffixes : tuple of str
-        The suffixes of its files, in lower case, with their dots.
+        The suffixes of its files, in lower case, with their dots; `FOLDER` if it may be a folder of files.
     accepts : callable or None
-        Whether an object is such a source; None for files. It must not import the framework. If the framework is not
-        imported yet, no object can belong to it, so return False.
+        Whether an object, or the path of a folder, is such a source; None for files. It must not import the framework.
+        If the framework is not imported yet, no object can belong to it, so return False.
     opened : callable or None
         Takes a path, and returns an object to plan. Its `report(result)` is printed after the plan. None if the file
         has no report of its own.

@@ -24,7 +24,7 @@ OFFERED = {
     "importers.claims": "loops of an op, said axis by axis",
     "importers.loops": "loops inside of ops: which rows of a result need which rows of an input",
     "importers.windows": "loops of ops that look at windows: convolutions, pools, resizes",
-    "importers.notes": "what a caller should know of what was read",
+    "importers.notes": "what a caller should know of what was read, and what others need for it",
     "importers.tape": "recorded allocations of a step",
     "importers.unbound": "the error for symbolic sizes that have no number",
     "options.records.Reading": "the options that say how a source is read",

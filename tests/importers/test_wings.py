@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +73,39 @@ def test_another_package_brings_a_wing(install: Install, tmp_path: Path) -> None
         memplan.plan(3)
     with pytest.raises(TypeError, match="the plan holds no network"):
         memplan.plan(path).run()
+
+
+NEEDY = TOY.replace("import Form", "import FOLDER, Form").replace('(".toy",)', '(".toy", FOLDER)')
+NEEDY = NEEDY.replace("map(int, open(source).read().split())", "[4, 8]")
+NEEDY = NEEDY.replace("    tensors = [", "    notes.needs('needy', 16)\n    tensors = [").replace(
+    "class Row", "from memplan.importers import notes\n\nclass Row"
+)
+
+
+def test_a_wing_takes_a_folder(install: Install, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"a path must end in .*\.csv.*, got "):
+        memplan.plan(tmp_path)
+    install("toy", NEEDY)
+    assert memplan.plan(tmp_path, alignment=1).peak == 12
+    with pytest.raises(TypeError, match=r"a path must end in .*\.toy.*, got "):
+        memplan.plan(tmp_path / "sub")
+
+
+def test_what_others_need_is_a_row_of_comparisons(install: Install, tmp_path: Path) -> None:
+    install("toy", NEEDY)
+    network = pickle.loads(pickle.dumps(memplan.capture(memplan.toy.Row())))
+    found = memplan.compare(network, ["auto", "naive"], orders=["given", "best"])
+    assert [(row.planner, row.order, row.peak) for row in found][-1] == ("needy", "given", 16)
+    assert found["needy"].plan is None
+    assert found["needy"].gap == 16 / 12 - 1
+    assert "needy" in str(found)
+    found.to_csv(tmp_path / "found.csv")
+    assert "needy,given,16," in (tmp_path / "found.csv").read_text()
+    assert "needy" not in memplan.compare(network, ["auto"], place=("intermediate",))
+    refused = memplan.compare(network, ["auto"], capacity=8)
+    assert refused["needy"].error == "InfeasibleError"
+    assert not refused.fits
+    assert memplan.compare(network, ["auto"], capacity=16)["needy"].error == ""
 
 
 def test_a_copy_of_a_plan_has_a_source_of_the_same_form() -> None:

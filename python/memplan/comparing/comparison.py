@@ -18,7 +18,7 @@ from ..planning.registry import check_planner, planner_names
 from ..planning.registry import planners as registered
 from ..plans.failing import InfeasibleError
 from ..printing.tables import Table, html_image, html_page, text
-from ..sizes import in_bytes
+from ..sizes import in_bytes, with_bytes
 from ..solving.planning import plan
 from ..text import printable
 from .export import Written, comparison_dict
@@ -218,7 +218,8 @@ def compare(
     -------
     Comparison
         A row per planner and order. If a planner refuses the problem, fails, does not fit the capacity, or lacks its
-        package, its row says why.
+        package, its row says why. If it is known what another planner needs, such as the compiler that a source comes
+        from, there is a row of its bytes, without a plan.
 
     Raises
     ------
@@ -243,8 +244,9 @@ def compare(
         if on_row is not None:
             on_row(row)
     pairs = [(name, order) for order in orders for name in names]
-    comparison = Comparison.of(title_of(source, captured), rows + [not_run(*pair) for pair in pairs[len(rows) :]])
-    if comparison.interrupted and (on_interrupt == "raise" or all(row.peak is None for row in comparison)):
+    left = [not_run(*pair) for pair in pairs[len(rows) :]]
+    comparison = Comparison.of(title_of(source, captured), [*rows, *left, *_needed(captured, planning)])
+    if comparison.interrupted and (on_interrupt == "raise" or all(row.peak is None for row in rows)):
         raise KeyboardInterrupt
     return comparison
 
@@ -260,6 +262,18 @@ def _rows(
         ordered = in_order(captured, order, options)
         for name, limit in limits.items():
             yield planned_row(ordered, name, time_limit=limit, **options)
+
+
+def _needed(captured: Network | _core.Problem, options: Mapping[str, Any]) -> Iterator[ComparisonRow]:
+    """Rows of what other planners are said to need for what is placed by default, in the given order."""
+    if isinstance(captured, _core.Problem) or options.get("place") is not None:
+        return
+    capacity = options.get("capacity")
+    for name, peak in captured.needs.items():
+        row = ComparisonRow(name, peak)
+        if capacity is not None and peak > capacity:
+            row = replace(row, error="InfeasibleError", reason=f"{with_bytes(peak)} do not fit the capacity")
+        yield row
 
 
 def planned_row(ordered: Ordered, planner: str, **options: Any) -> ComparisonRow:

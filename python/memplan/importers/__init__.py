@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import _core, frontend
-from ..frontend import Form
+from ..frontend import FOLDER, Form
 from ..inplace_ops import check_types, with_inplace
 from ..ops import kept_alive, without_overlap
 from ..options.records import Reading
@@ -30,6 +30,7 @@ class Captured(NamedTuple):
     source: Source | None = None
     notes: tuple[str, ...] = ()
     device: str | None = None
+    needs: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,19 +47,22 @@ class Network:
         What to know about it; see `Plan.notes`.
     device : str or None
         "cuda" if it was captured as eager torch would run it there.
+    needs : mapping of str to int
+        Bytes that other planners need for it, by their names, such as the compiler that it comes from.
     """
 
     graph: _core.Graph
     source: Source | None = None
     notes: tuple[str, ...] = ()
     device: str | None = None
+    needs: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         kind = "a graph" if self.source is None else self.source.form.name
         return f"<memplan.importers.Network: {len(self.graph.ops)} ops, {len(self.graph.tensors)} tensors, from {kind}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Network, (self.graph, None, self.notes, self.device)
+        return Network, (self.graph, None, self.notes, self.device, self.needs)
 
 
 def read_once(source: Any, reading: Mapping[str, Any]) -> Network | _core.Problem:
@@ -76,7 +80,7 @@ def captured(source: Any, reading: Reading) -> Captured:
         for option in sorted(given - {"keep_alive"}):
             raise TypeError(f"option {option} goes with capture; this network was captured without it")
         graph = source.graph if reading.overlap else without_overlap(source.graph)
-        return Captured(kept_alive(graph, reading.keep_alive), source.source, source.notes, source.device)
+        return Captured(kept_alive(graph, reading.keep_alive), source.source, source.notes, source.device, source.needs)
     form = form_of(source)
     _refuse_options(form, given)
     for name, size in (reading.dims or {}).items():
@@ -97,7 +101,7 @@ def captured(source: Any, reading: Reading) -> Captured:
         source = os.path.abspath(source)  # it may be read again when another folder is the current one
     runs = form.program is not None and reading.device is None  # plans for another device than the network is on do not
     origin = Source(source, form, reading) if runs else None
-    return Captured(buffers, origin, tuple(dict.fromkeys(said)), reading.device)
+    return Captured(buffers, origin, tuple(dict.fromkeys(said.notes)), reading.device, said.needs)
 
 
 def _is_nothing(value: Any) -> bool:
@@ -198,8 +202,8 @@ def form_of(source: Any) -> Form:
 
 
 def _form_of_path(path: str) -> Form:
-    suffix = Path(path).suffix.lower()
+    suffix = FOLDER if os.path.isdir(path) else Path(path).suffix.lower()
     for form in chain(_OWN, frontend.forms()):  # wings are imported if it is no file of ours
-        if suffix in form.suffixes:
+        if suffix in form.suffixes and (suffix != FOLDER or form.accepts is None or form.accepts(path)):
             return form
     raise TypeError(f"a path must end in {_suffixes()}, got {path!r}; source must be {accepted()}")

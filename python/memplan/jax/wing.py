@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingDependencyError, SourceError
-from ..frontend import Door, Form, Steps, Wing
+from ..frontend import FOLDER, Door, Form, Steps, Wing
 from ..importers import notes
 from ..options.records import Reading
+from .dumps import assigned_beside, is_dump, module_in
 from .reading import import_hlo
 from .stepping import Sized, compiled, estimate
 
@@ -44,10 +45,16 @@ def _read_compiled(source: Any, reading: Reading) -> dict[str, Any]:
     text = source.as_text()
     if not text:
         raise SourceError("the backend gives no text of what it has compiled")
+    if (said := source.memory_analysis()) is not None:
+        notes.needs("xla", said.temp_size_in_bytes + said.output_size_in_bytes)
     return import_hlo(text, "the compiled function")
 
 
 def _read_file(path: str | os.PathLike[str], reading: Reading) -> dict[str, Any]:
+    if os.path.isdir(path):
+        path = module_in(path)
+    if (assigned := assigned_beside(path)) is not None:
+        notes.needs("xla", assigned)
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -81,9 +88,9 @@ WING = Wing(
             accepts=_is_lowered,
         ),
         Form("jax.stages.Compiled", _read_compiled, accepts=_is_compiled),
-        Form(".hlo", _read_file, suffixes=(".hlo", ".txt")),
+        Form(".hlo", _read_file, suffixes=(".hlo", ".txt", FOLDER), accepts=is_dump),
     ),
-    ("functions of jax.jit", "jax.stages.Lowered", "jax.stages.Compiled"),
+    ("functions of jax.jit", "jax.stages.Lowered", "jax.stages.Compiled", "a folder of --xla_dump_to"),
     steps=Steps(_is_jitted, estimate, Sized, "a function of jax.jit"),
     doors=(Door("plan(jitted)", require_jax), Door("fit", _fits)),
     packages=("jax", "jaxlib"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,22 @@ def test_no_more_than_xla_needs_in_its_order(name: str) -> None:
     needs = said.temp_size_in_bytes + said.output_size_in_bytes
     assert 0 < plan.peak <= needs
     assert memplan.plan(compiled, order="best").peak <= plan.peak
+
+
+@pytest.mark.parametrize("name", ["inference", "training"])
+def test_xla_has_a_row_in_comparisons_and_its_dump_says_the_same(name: str, tmp_path: Path) -> None:
+    function, args = CALLS[name]
+    compiled = function.lower(*args).compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_text": True})
+    said = compiled.memory_analysis()
+    found = memplan.compare(compiled, ["auto"], orders=["given", "best"])
+    assert found["xla"].peak == said.temp_size_in_bytes + said.output_size_in_bytes
+    assert found["auto", "best"].peak <= found["auto", "given"].peak <= found["xla"].peak
+    dumped = memplan.compare(tmp_path, ["auto"])
+    assert [(row.planner, row.peak) for row in dumped] == [
+        ("auto", found["auto", "given"].peak),
+        ("xla", found["xla"].peak),
+    ]
+    assert memplan.compare(function, ["auto"], args=args)["xla"].peak == found["xla"].peak
 
 
 def test_results_that_lie_apart_are_counted_as_xla_does() -> None:
