@@ -91,6 +91,16 @@ def test_a_file_that_a_section_shows_is_replaced(peers: Any, tmp_path: Path) -> 
         )
 
 
+@pytest.mark.parametrize(
+    ("file", "shown"), [("fit.py", "torch 2.13.0"), ("onnx_pieces.py", "torch 2.13.0, onnxruntime 1.32.0")]
+)
+def test_a_runtime_has_its_version_where_the_benchmark_names_it(peers: Any, file: str, shown: str) -> None:
+    reporting = pytest.importorskip("reporting")
+    versions = "torch 2.13.0, numpy 2.4.6, onnxruntime 1.32.0, executorch 1.5.1"
+    about = {"command": f"python {file} --docs", "date": "today", "machine": "here", "versions": versions}
+    assert reporting.briefly(about) == f"`python {file} --docs`; today; here; {shown}"
+
+
 def test_the_page_has_every_section() -> None:
     docs = BENCHMARKS.parents[1] / "docs"
     page = (docs / "benchmarks.md").read_text()

@@ -21,7 +21,8 @@ from memplan.files import write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
 MIB = 2**20
-VERSIONS = ("Python", "memplan", "torch", "transformers", "onnxruntime", "executorch")  # shown above a CSV file
+VERSIONS = ("Python", "memplan", "torch", "transformers")  # shown above a CSV file
+RUNTIMES = ("onnxruntime", "executorch")  # shown too where the benchmark's file names them
 Rows = list[dict[str, Any]]
 Cells = Sequence[Sequence[str]]
 SHOWN = re.compile(r"^```\{csv-table\}[^\n]*\n:file: (?P<file>\S+)\n.*?^```$", re.DOTALL | re.MULTILINE)
@@ -92,8 +93,11 @@ def replace_section(
 
 
 def briefly(about: Mapping[str, str]) -> str:
-    """The command, the day, the machine, and the versions of what most tables depend on."""
-    versions = (text for text in about["versions"].split(", ") if text.split()[0] in VERSIONS)
+    """The command, the day, the machine, and the versions of what the table depends on."""
+    files = map(Path(__file__).with_name, re.findall(r"\w+\.py\b", about["command"]))
+    code = "".join(file.read_text(encoding="utf-8") for file in files)
+    shown = (*VERSIONS, *(name for name in RUNTIMES if name in code))
+    versions = (text for text in about["versions"].split(", ") if text.split()[0] in shown)
     day, machine = about["date"].split()[0], about["machine"].split(";")[0]
     return f"`{about['command']}`; {day}; {machine}; {', '.join(versions)}"
 
