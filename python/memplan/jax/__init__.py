@@ -58,9 +58,9 @@ def fit(
 
     Notes
     -----
-    Without memory-aware scheduling, XLA may run early what is to run late. On the CPU, it takes
-    ``XLA_FLAGS=--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED``, and
-    ``--xla_disable_hlo_passes=cse_barrier_expander`` to leave alone what is computed twice.
+    Without memory-aware scheduling, XLA may start reruns early. On the CPU, set
+    ``XLA_FLAGS=--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED`` for such scheduling, and
+    ``--xla_disable_hlo_passes=cse_barrier_expander``, so that XLA does not remove reruns.
     """
     require_jax()
     from .budgets import fit
