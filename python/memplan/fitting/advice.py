@@ -24,7 +24,7 @@ def advised(
 ) -> str:
     """The message of an error, with what its reader can do.
 
-    `in_pieces` tries whether a plan fits if 'split' is allowed too; None if that is not known in a second.
+    `in_pieces` tries whether a plan fits if 'split' is allowed too; None if a short search does not find out.
     """
     what, line, rest = str(error).partition("\n")
     found = _Arena(graph, storage)

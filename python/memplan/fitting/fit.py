@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import is_known, nbytes
-from ..errors import TimeLimitError, UnsupportedError
+from ..errors import UnsupportedError
 from ..importers import captured
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 WAYS = ("recompute", "offload", "order", "donate", "split")
 USUAL = ("recompute", "order")  # what may be done where nothing else is said
 _PART_OF_SHARE = 0.3  # of the time, for the plan of which the capacity is a share
-_TRIED = 1.0  # seconds, for whether a plan fits in pieces where none fits without
+_WORK = 300_000  # ops of graphs that are looked at, for whether a plan fits in pieces where none fits without
+_QUICK = "auto:effort=1000000"  # and the planner of that
 _CALL = 10_000.0  # operations in the time that calling a kernel takes
 _CALL_SECONDS = 5e-6
 
@@ -103,18 +104,14 @@ def fit(
         if error.plan is not None:
             changed, buffers, solution = cast(Any, error.plan)
             error.plan = Plan.of(solution, buffers.problem, changed, buffers, storage)
-        same, tried = sharing_of(as_it_is), error.capacity
+        tried, quick = error.capacity, _QUICK if planner == "auto" else planner
 
         def fits_in_pieces() -> bool | None:
-            try:
-                same_costs = dict(zip(_core.op_names(graph), costs, strict=True))
-                terms: dict[str, Any] = {"cost": OpCosts(same_costs, byte_cost(graph, cost)), "transfer": moving}
-                fit(graph, tried, planner, allow=[*ways, "split"], time_limit=_TRIED, **terms, **same)
-            except InfeasibleError as other:
-                return False if other.proven else None
-            except TimeLimitError:
-                return None
-            return True
+            in_rows = with_options(storage, alignment=math.lcm(storage.alignment, _element(graph)))
+            if _core.split_floor(graph, in_rows) > tried:
+                return False
+            found = _core.find_split(graph, costs, in_rows, tried, _WORK, byte_cost(graph, cost))
+            return plan(found.graph, quick, **sharing_of(in_rows)).peak <= tried or None
 
         error.args = (advised(error, graph, storage, ways, fits_in_pieces), *error.args[1:])
         raise
