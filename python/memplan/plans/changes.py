@@ -127,7 +127,8 @@ class Fitting:
     unit : str
         Of costs: "seconds" if they were measured; "" otherwise.
     load_bound : int
-        Bytes below which no schedule gets in this order of the ops, whatever is given up; 0 if nothing is known.
+        Bytes below which no load falls in this order of the ops, whatever is given up; if ops may be split, in any
+        order. 0 if nothing is known.
     least : bool
         As little as is reached was asked for; `capacity` is what that is.
     split_order : tuple of str
