@@ -1,4 +1,4 @@
-"""The wing of JAX: it reads what XLA has compiled, and brings a step within a budget."""
+"""The wing of JAX: it reads what XLA has compiled, says which flags help, and brings a step within a budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .wing import require_jax
 
 if TYPE_CHECKING:
     from .budgets import Fitted
+    from .schedulers import Flags
 
 
 def fit(
@@ -66,3 +67,34 @@ def fit(
     from .budgets import fit
 
     return fit(function, budget, args=args, kwargs=kwargs, argnums=argnums, has_aux=has_aux)
+
+
+def flags(source: Any, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None) -> Flags:
+    """What XLA needs for a function with other flags, which change the order of the ops.
+
+    The function is compiled once for each row. Nothing runs. On CPUs, the flags are those of the scheduler for memory.
+    On GPUs and TPUs, they are those of the scheduler that hides latency.
+
+    Parameters
+    ----------
+    source
+        A function of `jax.jit`.
+    args, kwargs
+        Its arguments, or their shapes as `jax.ShapeDtypeStruct`.
+
+    Returns
+    -------
+    Flags
+        ``print(found)`` shows them; ``jax.jit(f, compiler_options=found.rows[0].options)`` takes the best.
+
+    Raises
+    ------
+    MissingDependencyError
+        jax is not installed.
+    SourceError
+        The function does not compile with these arguments.
+    """
+    require_jax()
+    from .schedulers import flags
+
+    return flags(source, args, kwargs)

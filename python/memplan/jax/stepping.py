@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from .. import calls
@@ -13,11 +14,23 @@ from ..estimating.result import Estimate
 _NOTE = "activations are the results that take no bytes of arguments; workspaces are the code of XLA"
 
 
-def compiled(source: Any, args: Any, kwargs: Any) -> Any:
-    """What a jitted function compiles to; SourceError with the first line of what JAX says, if it cannot."""
+def lowered(source: Any, args: Any, kwargs: Any) -> Any:
+    """A jitted function before XLA compiles it; SourceError with the first line of what JAX says, if that fails."""
     given, named = calls.positional(args), calls.keywords(kwargs)
+    with _explained():
+        return source.lower(*given, **named)
+
+
+def compiled(step: Any, options: Mapping[str, Any] | None = None) -> Any:
+    """What is lowered compiles to, with these flags of XLA; SourceError as for `lowered`."""
+    with _explained():
+        return step.compile(compiler_options=None if options is None else dict(options))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
     try:
-        return source.lower(*given, **named).compile()
+        yield
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise SourceError(
@@ -52,7 +65,7 @@ def estimate(source: Any, args: Any, kwargs: Any, *, device: str = "cpu", **how:
     here = "cuda" if jax.default_backend() in ("gpu", "cuda", "rocm") else "cpu"
     if device != here:
         raise ValueError(f"device={device!r}: this process compiles for {jax.default_backend()}")
-    said = compiled(source, args, kwargs).memory_analysis()
+    said = compiled(lowered(source, args, kwargs)).memory_analysis()
     if said is None:
         raise SourceError("the backend says nothing of the bytes that it needs")
     return Estimate(

@@ -14,7 +14,7 @@ from ..importers import notes
 from ..options.records import Reading
 from .dumps import assigned_beside, is_dump, module_in
 from .reading import import_hlo
-from .stepping import Sized, compiled, estimate
+from .stepping import Sized, compiled, estimate, lowered
 
 _UNSCHEDULED = "the module is not scheduled: its order is that of the text, which XLA may change"
 
@@ -38,7 +38,7 @@ def _is_compiled(source: object) -> bool:
 
 
 def _read_jitted(source: Any, reading: Reading) -> dict[str, Any]:
-    return _read_compiled(compiled(source, reading.args, reading.kwargs), reading)
+    return _read_compiled(compiled(lowered(source, reading.args, reading.kwargs)), reading)
 
 
 def _read_compiled(source: Any, reading: Reading) -> dict[str, Any]:
@@ -84,7 +84,7 @@ WING = Wing(
         Form("jax.jit", _read_jitted, _ARGUMENTS, accepts=_is_jitted),
         Form(
             "jax.stages.Lowered",
-            lambda lowered, reading: _read_compiled(lowered.compile(), reading),
+            lambda source, reading: _read_compiled(compiled(source), reading),
             accepts=_is_lowered,
         ),
         Form("jax.stages.Compiled", _read_compiled, accepts=_is_compiled),

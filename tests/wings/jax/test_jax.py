@@ -145,3 +145,23 @@ def test_the_largest_batch_that_fits() -> None:
         memplan.largest(step, "1MiB", axes={"y": 0}, args=(weights, shape))
     with pytest.raises(memplan.errors.SourceError, match="the function compiles with 32 at axis 1 of 'x', not with"):
         memplan.largest(step, "1MiB", axes={"x": 1}, args=(weights, shape))
+
+
+def test_flags_that_need_less() -> None:
+    """A chain of which each link is read at the end: the scheduler for memory does not run all that it can at once."""
+
+    def wide(x: Any) -> Any:
+        return sum((jnp.sin(x[k : k + 1].T @ x[k : k + 1]).sum(0) for k in range(6)), jnp.zeros(x.shape[1]))
+
+    function, args = jax.jit(wide), (jax.ShapeDtypeStruct((6, 256), "float32"),)
+    found = memplan.jax.flags(function, args=args)
+    assert [row.options.get("xla_cpu_scheduler_type") for row in found.rows].count(None) == 1
+    assert found.now.temporaries == function.lower(*args).compile().memory_analysis().temp_size_in_bytes
+    best = found.rows[0]
+    again = jax.jit(wide, compiler_options=dict(best.options)).lower(*args).compile()
+    assert again.memory_analysis().temp_size_in_bytes == best.temporaries == min(r.temporaries for r in found.rows)
+    assert best.temporaries < found.now.temporaries
+    assert best.flags == "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+    assert "as it is" in str(found)
+    with pytest.raises(memplan.errors.SourceError, match="does not compile with these arguments: TypeError: "):
+        memplan.jax.flags(function, args=())
