@@ -7,7 +7,7 @@ import random
 import pytest
 
 import memplan
-from builders.hlo import BRANCHES, LOOP, SCHEDULED, TPU
+from builders.hlo import BRANCHES, GPU, GPU_STEP, LOOP, OFFLOADED, SCHEDULED, SENT, TPU, TPU_STEP
 from memplan.jax.reading import import_hlo
 from memplan.jax.reading.shapes import array_of
 from memplan.jax.reading.text import HloError, parse
@@ -150,7 +150,7 @@ def test_changed_text_is_read_or_refused(request: pytest.FixtureRequest) -> None
     refused = 0
     count = 2000 if request.config.getoption("--slow") else 150
     for _ in range(count):
-        text = chance.choice([SCHEDULED, LOOP, BRANCHES, TPU])
+        text = chance.choice([SCHEDULED, LOOP, BRANCHES, TPU, GPU, GPU_STEP, OFFLOADED, TPU_STEP, SENT])
         for _ in range(chance.randint(1, 3)):
             at, kind = chance.randrange(len(text)), chance.randrange(4)
             end = at + chance.randint(1, 30)
