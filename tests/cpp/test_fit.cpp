@@ -168,7 +168,7 @@ void test_the_plan_gets_part_of_the_time() {
   FitOptions options;
   options.capacity = load(buffers_of(*graph).problem) / 2;
   options.work = 1'000'000'000'000;
-  options.time_limit = 0.6;
+  options.time_limit = 3;  // on a machine with other work, what ends late takes half a second
   PlannerInfo row = choose_planner("greedy_by_size").planner;
   double left = 0;
   row.run = [run = row.run, &left](const Problem& problem, const PlanOptions& asked) {
