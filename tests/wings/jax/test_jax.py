@@ -148,20 +148,23 @@ def test_the_largest_batch_that_fits() -> None:
 
 
 def test_flags_that_need_less() -> None:
-    """A chain of which each link is read at the end: the scheduler for memory does not run all that it can at once."""
+    """Sums over large products: the scheduler for memory does not make all products at once."""
 
     def wide(x: Any) -> Any:
         return sum((jnp.sin(x[k : k + 1].T @ x[k : k + 1]).sum(0) for k in range(6)), jnp.zeros(x.shape[1]))
 
     function, args = jax.jit(wide), (jax.ShapeDtypeStruct((6, 256), "float32"),)
     found = memplan.jax.flags(function, args=args)
-    assert [row.options.get("xla_cpu_scheduler_type") for row in found.rows].count(None) == 1
+    assert [row.options for row in found.rows].count({}) == 1
     assert found.now.temporaries == function.lower(*args).compile().memory_analysis().temp_size_in_bytes
     best = found.rows[0]
     again = jax.jit(wide, compiler_options=dict(best.options)).lower(*args).compile()
     assert again.memory_analysis().temp_size_in_bytes == best.temporaries == min(r.temporaries for r in found.rows)
     assert best.temporaries < found.now.temporaries
-    assert best.flags == "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+    assert best.flags in (
+        "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+        "--xla_cpu_enable_concurrency_optimized_scheduler=false",  # of older versions
+    )
     assert "as it is" in str(found)
     with pytest.raises(memplan.errors.SourceError, match="does not compile with these arguments: TypeError: "):
         memplan.jax.flags(function, args=())
