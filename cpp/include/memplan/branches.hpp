@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// What is wrong with a path; empty if nothing is wrong.
+// The fault of a path; empty if there is none.
 std::string wrong_branch(std::string_view path);
 
 // The longest path that contains both paths. If ops in two branches make a buffer, the buffer exists in this path.

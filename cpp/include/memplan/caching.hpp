@@ -1,4 +1,4 @@
-// Caching: what torch's caching allocator for CUDA reserves, without a GPU.
+// Caching: the bytes that torch's caching allocator for CUDA reserves, without a GPU.
 //
 //   requests ──▶ [ free block that fits? ] ── yes ──▶ split what is left, if it is worth it
 //                     │ no
@@ -11,7 +11,7 @@
 //   - Sizes are rounded up to 512 bytes, or to a part of a power of two.
 //   - Blocks of up to 1 MiB come from small segments, of 2 MiB. Larger blocks come from segments of 20 MiB or, from 10
 //     MiB on, of their own size rounded up to 2 MiB. Expandable segments grow by pages instead, of 2 and 20 MiB.
-//   - The smallest free block that fits is taken, and split if what is left is worth it.
+//   - The smallest free block that fits is taken, and split if the rest is worth it.
 //   - Free neighbours in a segment become one. Segments are kept until memory runs out.
 //
 // O(n log n) for n requests. Source: c10/cuda/CUDACachingAllocator.cpp; compared with the allocators of torch 2.9.1 to
@@ -39,10 +39,10 @@ enum class CachingTies : std::int8_t {
   address,  // the lowest: torch before
 };
 
-// What PYTORCH_ALLOC_CONF sets, in bytes.
+// The settings of PYTORCH_ALLOC_CONF, in bytes.
 struct CachingSettings {
   Bytes max_split_size = kMaxBytes;           // blocks of so many bytes are never split
-  Bytes max_non_split_rounding = 20 << 20;    // such a block exceeds its request by less; torch takes large_segment
+  Bytes max_non_split_rounding = 20 << 20;    // such a block exceeds its request by less; in torch, large_segment
   Bytes large_segment = 20 << 20;             // segments for requests of 1 to 10 MiB, and pages of large blocks
   std::array<Bytes, 16> roundup_divisions{};  // [k]: parts per power of two, from 1 MiB << k on; 0: none
   double garbage_collection_threshold = 0;    // part of `limit`: above it, old cached segments go; 0: never
@@ -79,7 +79,7 @@ struct CachingEvent {
   Index pool = 0;
 };
 
-// What the allocator held when the snapshot was taken.
+// A segment that the allocator held when the snapshot was taken.
 struct CachingSegment {
   Address address = 0;
   Bytes size = 0;
@@ -95,7 +95,7 @@ struct CachingBlock {  // one in use
   Index pool = 0;
 };
 
-// What torch recorded of one device: its latest events, and what it held after them.
+// torch's record of one device: its latest events, and the segments and blocks after them.
 struct CachingRecord {
   std::vector<CachingPool> pools;
   std::vector<CachingEvent> events;
@@ -103,7 +103,7 @@ struct CachingRecord {
   std::vector<CachingBlock> blocks;
 };
 
-// A replay with the settings of the record, where the driver gives the addresses that it gave.
+// A replay with the settings of the record. The driver gives the recorded addresses.
 struct CachingReplay {
   std::int64_t allocations = 0, equal_addresses = 0;
   std::int64_t segments = 0, equal_segments = 0;  // added, dropped, mapped and unmapped; as in the record
@@ -117,9 +117,8 @@ struct CachingReplay {
   std::vector<Bytes> reserved_after, recorded_after, allocated_after;  // each event
 };
 
-// What a run of the same requests with other settings reserves. It begins with the blocks that lived before the
-// trace, in the order of their addresses, and without cached segments. Where the program gave back cached segments,
-// it does too.
+// A run of the same requests with other settings. It begins with the blocks that lived before the trace, in the order
+// of their addresses, and without cached segments. It gives back cached segments where the program did.
 struct CachingRun {
   Bytes reserved = 0, allocated = 0;                   // the most
   std::int64_t peak_at = -1;                           // the event after which most was reserved; -1: before the first
@@ -132,7 +131,7 @@ struct CachingRun {
 // block of row k.
 CachingRun reserve(std::span<const std::int64_t> rows, std::span<const Bytes> size, const CachingSettings& settings);
 
-// Who holds what at one moment of a run or replay.
+// All segments and blocks at one moment of a run or replay.
 struct CachingState {
   std::vector<CachingSegment> segments;
   // One row per block, by segment and address. `event` allocated it; -1 - k: block k from before the trace, or free.
@@ -145,7 +144,7 @@ struct CachingState {
 
 struct UndoneRecord;
 
-// A record that can be replayed, and run again, as often as one likes. What was there before it is found once.
+// A record that can be replayed and run many times. Its state before the first event is found once.
 class CachingTrace {
  public:
   // `large_segment`: as it was set when the trace was recorded. Throws ProblemError for columns that are no record.

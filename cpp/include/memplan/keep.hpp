@@ -42,7 +42,7 @@ Kept keep(const Problem& problem, Plan plan, std::span<const Bytes> wishes, cons
 // the planner searches:
 inline constexpr double kPartBeforeKeep = 0.5;
 
-// Like keep(), but it finds the plan first. The time limit is for both parts. Also throws what solve() throws.
+// Like keep(), but it finds the plan first. The time limit is for both parts. Also throws the errors of solve().
 Kept solve_keeping(const Problem& problem, std::span<const Bytes> wishes, const PlanOptions& options = {},
                    const ChosenPlanner& planner = choose_planner("auto"));
 

@@ -25,7 +25,7 @@ struct FoundOrders {
   bool interrupted = false;  // `stop` asked for an end
 };
 
-// What a search has found so far.
+// The best result of a search so far.
 struct OrderProgress {
   std::string found_by;  // the rule or search that found the best order
   Bytes needed = 0;      // bytes needed by this order, with each content counted once

@@ -33,9 +33,9 @@ struct Pool {
   Bytes alignment = 1;    // of every buffer in it, besides the buffer's own alignment
   Bytes base = 0;         // the address at which it begins: a multiple of all alignments in it
   std::int64_t cost = 0;  // of reading or writing one byte, in any unit
-  // The names of what may lie in the pool. Without a value, everything may. For a problem, these are names of buffers.
-  // For a graph, these are kinds of tensors, names of tensors, and types of ops. A type of op stands for the outputs
-  // and workspaces of such ops. A pool accepts a buffer if it accepts all tensors in this buffer.
+  // The names of things that may lie in the pool. Without a value, everything may. For a problem, these are names of
+  // buffers. For a graph, these are kinds of tensors, names of tensors, and types of ops. A type of op stands for the
+  // outputs and workspaces of such ops. A pool accepts a buffer if it accepts all tensors in this buffer.
   std::optional<std::vector<std::string>> accepts = {};
   std::vector<Reserved> reserved = {};  // bytes that no buffer may use
 };

@@ -18,14 +18,14 @@
 
 namespace memplan {
 
-// What running an op again does.
+// The effect of running an op again.
 enum class Again : std::uint8_t {
   same,     // gives the same result
   changes,  // changes an input in place: the root of its output if this is a view, otherwise its first input
   never     // gives another result, or has other effects
 };
 
-// What an op costs, and whether it may run again.
+// The cost of an op, and whether it may run again.
 struct OpFacts {
   double cost = 0;  // finite, >= 0
   Again again = Again::same;

@@ -2,7 +2,7 @@
 //
 //     graph ─┬─▶ planner ─▶ it fits as it is, or:
 //            ├──────────────▶ fit ─┐                               ┌─▶ a plan within the capacity
-//            └─▶ best order ─▶ fit ─┴─▶ what adds least ─▶ planner ─┤
+//            └─▶ best order ─▶ fit ─┴─▶ the least cost ──▶ planner ─┤
 //                               ▲                                  │
 //                               └──── a lower load is asked for ───┘ no
 //

@@ -2,7 +2,7 @@
 //
 //     graph ─┬─▶ planner ─▶ it fits as it is, or:
 //            ├─▶ fit ────────────────────────┐
-//            └─▶ regions in pieces ─▶ fit ───┴─▶ what adds least (among equals: in pieces) ─▶ plan
+//            └─▶ regions in pieces ─▶ fit ───┴─▶ the least added cost (among equals: in pieces) ─▶ plan
 //
 // If pieces are not enough, fit() changes the split graph: ops run again, or tensors are moved (fit.hpp).
 #pragma once

@@ -59,7 +59,7 @@ struct HeldRows {
   std::int64_t base = 0;  // the first row in `tensor`
 };
 
-// What an op of the split graph does.
+// The task of an op of the split graph.
 struct Piece {
   // All of an op; some of its iterations; its early outputs; or rows move to the front of their buffer.
   enum class Does : std::uint8_t { whole, part, early, keep };

@@ -1,5 +1,5 @@
-// auto: an anytime portfolio. It holds the best plan so far and stops as soon as its peak equals a bound, which proves
-// it, is at most the capacity given, or when the effort is spent or the time is up.
+// auto: an anytime portfolio. It holds the best plan so far. It stops as soon as the peak equals a bound, so that the
+// plan is proven optimal, or is at most the given capacity. It also stops when the effort or the time is spent.
 //
 //     first_fit ─▶ rounds of   valley          runs at the bound: an optimum, or the proof that there is none there
 //                              squeaky_wheel   an order, repaired
@@ -9,12 +9,12 @@
 // find is kept; the first member wins ties. Slices are counted in work, not in time, so the result is the same for any
 // number of threads, unless a time limit ends the search. Slices grow, so that easy problems end early.
 //
-// Conflicts beyond lifetimes and shapes have more members: a search on pairs, which is exact if buffers are few, one by
-// ejection, and one by orders. Groups of buffers that conflict with all others have a portfolio each (auto/bands.hpp).
-// docs/optimiser.md says who takes part when.
+// For conflicts beyond lifetimes and shapes, there are more members: a search on pairs, which is exact if buffers are
+// few, a search by ejection, and one by orders. Groups of buffers that conflict with all others have a portfolio each
+// (auto/bands.hpp). docs/optimiser.md has the members of each kind of problem.
 //
-// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: at or below the peak of all it
-// begins with.
+// Complexity: O(n log n) and a dive, then as much as the effort allows. Guarantee: it never peaks above the plans with
+// which it begins.
 #include "auto/auto.hpp"
 
 #include "auto/around_pins.hpp"

@@ -1,4 +1,4 @@
-// Between peaks: plans of programs that hold most at two moments, and exchange most of what they hold in between.
+// Between peaks: plans of programs whose load peaks twice, and that exchange most of their buffers in between.
 //
 //   load │╌╌╌┌──────┬╌╌╌╌╌╌┌──────┐      A step of training replaces its optimizer's states one by one. At the first
 //        │   │ old ◣│      │◥ new │      peak all bytes are in use by old ones, at the last one by new ones. Old ones
@@ -6,10 +6,10 @@
 //        │   │        both        │      lives at both. So new ones follow the bytes that become free.
 //        └───┴──────┴──────┴──────┴─▶ step
 //
-// What lives at neither peak is placed around these, by greedy planners.
+// Buffers alive at neither peak are placed around these by greedy planners.
 //
-// O(n log n), and the greedy planners. Guarantee: none. It often ends at the load where searches do not: holes of the
-// right sizes have to be left for what comes a thousand births later.
+// O(n log n), and the greedy planners. Guarantee: none. It often ends at the load where searches do not: they would
+// have to leave holes of the right sizes for buffers that are born a thousand births later.
 #pragma once
 
 #include <string_view>

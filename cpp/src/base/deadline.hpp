@@ -37,7 +37,7 @@ class Deadline {
     return std::max(1e-9, *seconds_ - seconds_since_start());
   }
 
-  // The same, but whoever ticks may do so much work first.
+  // The same deadline, but tick() checks it only after so much work.
   Deadline after(std::size_t work) const {
     Deadline later = *this;
     later.ticks_left_ = std::max(later.ticks_left_, work);
@@ -72,7 +72,7 @@ class Deadline {
     check();
   }
 
-  // The comparison, which ticks: for sorting what is large.
+  // The comparison, which also ticks: for sorting many elements.
   template <class Less>
   auto ticking(Less less) const {
     return [this, less](const auto& a, const auto& b) {
@@ -83,7 +83,7 @@ class Deadline {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kBetweenLooks{10};  // at what others may want
+  static constexpr std::chrono::milliseconds kBetweenLooks{10};  // between two calls of `stop`
   static constexpr std::size_t kTicksBetweenLooks = 1 << 14;
 
   double seconds_since_start(Clock::time_point now = Clock::now()) const {
@@ -95,11 +95,11 @@ class Deadline {
   Clock::time_point start_ = Clock::now();
   mutable Clock::time_point next_look_ = start_;
   mutable bool passed_ = false;
-  mutable bool asked_ = false;  // to end, by others
+  mutable bool asked_ = false;  // `stop` asked for the end
   mutable std::size_t ticks_left_ = kTicksBetweenLooks;
 };
 
-// Does the work, which asks a deadline; false if the deadline ended it.
+// Does the work, which may tick; false if a deadline ended it.
 template <class Work>
 bool in_time(Work&& work) {
   try {

@@ -1,4 +1,4 @@
-// Time share: what the parts of some work get of its time limit.
+// Time share: how the parts of some work share its time limit.
 //
 //     begin ───────── now ──────────────────────── begin + limit
 //       used by others │ share of what is left │ rest
@@ -13,7 +13,7 @@
 
 namespace memplan {
 
-// Seconds that a part is given, however late it begins: enough to end with what there is.
+// Seconds that a part is given, however late it begins: enough to end with its best result so far.
 inline constexpr double kLeastTime = 1e-3;
 
 // A share of so many seconds; without a limit, the share has none.
@@ -22,8 +22,8 @@ inline std::optional<double> share_of(std::optional<double> seconds, double shar
   return seconds;
 }
 
-// Gives a part that begins now its share of what is left of a time limit, which counts from `begin`; at least
-// kLeastTime. Without a limit, the part has none.
+// Gives a part that begins now its share of the time that is left, but at least kLeastTime. The limit counts from
+// `begin`. Without a limit, the part has none.
 inline void share_time(Limits& part, std::optional<double> limit, std::chrono::steady_clock::time_point begin,
                        double share = 1) {
   part.start.reset();

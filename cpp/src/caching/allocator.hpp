@@ -1,6 +1,6 @@
 // Allocator: torch's caching allocator for one device, with a device that only counts.
 //
-//   segment   [ used ][  free  ][ used ][   unmapped ...      blocks in a row; the last only where segments expand
+//   segment   [ used ][  free  ][ used ][   unmapped ...      blocks in a row; the last only if segments expand
 //
 // All functions follow those of the same purpose in c10/cuda/CUDACachingAllocator.cpp, so that ties end as there.
 #pragma once
@@ -39,7 +39,7 @@ class CachingAllocator {
 
   CachingAllocator(const CachingSettings& settings, std::span<const CachingPool> pools);
 
-  // A segment that is there from the beginning, with its used blocks in order; what they leave is free. Those of an
+  // A segment that is there from the beginning, with its used blocks in order. The rest of it is free. The parts of an
   // expandable segment come in the order of their addresses. The first says where pages begin, and may have no bytes.
   std::vector<Index> adopt(const CachingSegment& segment, std::span<const Standing> used);
 
@@ -49,13 +49,13 @@ class CachingAllocator {
   void free(Index block);
   // The free of a block that other streams use: it is complete when memory runs out, or by complete().
   void request_free(Index block) { pending_.insert(block); }
-  // Blocks whose free became complete because memory ran out: they are no blocks of the caller's any more.
+  // Blocks whose free became complete because memory ran out. They no longer belong to the caller.
   std::vector<Index>& completed() { return completed_; }
   // Cached segments go back to the device, as torch.cuda.empty_cache() does.
   void empty_cache();
-  // This segment goes back; whether it is all free.
+  // Gives this segment back, if it is all free. Returns whether it was.
   bool drop(Address segment);
-  // The pages of the free block around this range go back: what was unmapped, of size 0 if there is none.
+  // Gives back the pages of the free block around this range. Returns the unmapped range, of size 0 if there is none.
   Change unmap(Address address, Bytes size);
 
   Address address(Index block) const { return blocks_[at(block)].address; }
@@ -101,7 +101,7 @@ class CachingAllocator {
   struct Expandable {
     Address begin;
     Bytes page, space;
-    Index head, last;  // its first block; the unmapped one behind all that was adopted
+    Index head, last;  // its first block; the unmapped one behind all adopted blocks
   };
   struct Head {
     Index block;

@@ -1,10 +1,10 @@
-// Record: what was there before a trace began, found by undoing it from its end.
+// Record: the segments and blocks before a trace began, found by undoing the trace from its end.
 //
 //   before ?  ◀── undo ── [ events ] ◀── segments and blocks in the end
 //
-// A block's bytes are known if it is there in the end. One that dies in the trace has at least what was asked for. It
-// has more if what was left was not worth a split: up to 1 MiB. Where the trace puts another block behind it, that
-// begins where the first one ends.
+// The size of a block is known if the block exists at the end. A block that dies in the trace has at least the
+// requested bytes, and up to 1 MiB more, if the rest was not worth a split. If the trace puts another block behind it,
+// the first block ends there.
 #pragma once
 
 #include <span>
@@ -35,7 +35,7 @@ struct UndoneRecord {
 // Throws ProblemError for columns that are no record.
 UndoneRecord undone(CachingRecord record, Bytes large_segment);
 
-// An allocator that holds what was there before the trace, and its block of each of `blocks` (kNone: not yet).
+// An allocator in the state before the trace, and its block of each of `blocks` (kNone: not yet).
 struct BegunReplay {
   CachingAllocator allocator;
   std::vector<Index> held;

@@ -1,5 +1,5 @@
-// RowWalk: what an op with ordered loops reads and writes, iteration by iteration, for the replay of a plan. It shares
-// nothing with the code that finds how far outputs may lie over inputs.
+// RowWalk: the bytes that an op with ordered loops reads and writes, iteration by iteration, for the replay of a plan.
+// It shares nothing with the code that finds how far outputs may lie over inputs.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ struct ByteRun {
 struct WalkedTensor {
   std::size_t position;  // among the inputs, or the outputs, of the op
   Bytes begin;
-  std::vector<ByteRun> written = {};  // of an output, from its beginning: ascending; what it shows of others is not
+  std::vector<ByteRun> written = {};  // of an output, ascending; without bytes that it shows of others
 };
 
-// Runs an op's ordered loops over memory: its inputs are there, and its outputs are written. An input's bytes must be
-// as they were whenever an iteration reads them. Returns what goes wrong first; empty if nothing does.
+// Runs an op's ordered loops over memory: its inputs are there, and its outputs are written. Whenever an iteration
+// reads bytes of an input, they must be unchanged. Returns the first fault; empty if there is none.
 //
-// First, whole iterations of the outermost loop are run, as if what each reads and writes lived together. Where that
-// goes wrong, all loops are run. Of more than four million iterations, the inner ones are run together, and where that
-// goes wrong, the answer is what it says. Where iterations touch more than eight million runs of bytes in all, each
-// counts as touching all bytes from its first to its last. So a sound plan of so large an op may be refused; a wrong one
-// is never let through. O(iterations x runs of bytes that one reads and writes), within these limits.
+// First, the walk takes whole iterations of the outermost loop, as if all bytes that one reads and writes lived
+// together. If that fails, it takes all loops. If there are more than four million iterations, inner iterations are
+// taken together. If iterations touch more than eight million runs of bytes in all, each counts as touching all bytes
+// from its first to its last. So a right plan of so large an op may be refused, but a wrong plan is never accepted.
+// O(iterations x runs of bytes of an iteration), within these limits.
 std::string walk_rows(const Graph& graph, const Op& op, const std::vector<WalkedTensor>& inputs,
                       const std::vector<WalkedTensor>& outputs);
 

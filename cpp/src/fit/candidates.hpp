@@ -1,4 +1,4 @@
-// Candidates: units that would run again at a stage, by what that frees for its cost.
+// Candidates: units that would run again at a stage, by the bytes that this frees for its cost.
 //
 // An item is away between two uses if its unit runs again right before the later one. Its bytes count at steps above
 // the capacity only. If an input of the unit is gone, it stays a little longer, or its own unit runs again too.

@@ -1,4 +1,4 @@
-// Exact: the least cost of any schedule of a small graph, by Dijkstra's search through what may be alive.
+// Exact: the least cost of any schedule of a small graph, by Dijkstra's search through sets of alive items.
 //
 // A state is how many ops of the order have run, which items are alive, and which were fetched already. From it an op
 // runs, for the first time or again, a tensor is fetched, and items go. While an op runs, its bytes have to be within

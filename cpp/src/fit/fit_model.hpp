@@ -1,4 +1,4 @@
-// FitModel: which items of a graph may leave the arena and come back, and what that takes.
+// FitModel: the items of a graph that may leave the arena and come back, and the units that make them again.
 //
 // An *item* is bytes that live and die together (order/contents_model.hpp). A *unit* makes items again, all of them at
 // once. It is either an op with the ops that have changed its outputs since,

@@ -1,4 +1,4 @@
-// FitSolver: plans of a graph of which something is given up, as solve_fit.hpp draws it, and that of the graph as it is.
+// FitSolver: plans of a changed graph, as solve_fit.hpp draws it, and of the graph as it is.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace memplan {
 
-// What is tried of a graph as it is.
+// The plan of a graph as it is, or why there is none.
 struct TriedAsItIs {
   std::optional<FittedPlan> plan = {};
-  std::optional<InfeasibleError> refused = {};  // why there is none; neither: the planner does not take the graph
+  std::optional<InfeasibleError> refused = {};  // neither: the planner does not take the graph
 };
 
-// The plan of a graph of which nothing is given up, within the capacity; without one, as low as is found. It is no error
-// if there is none: what is made to fit may be of another kind, and have a plan.
+// The plan of the unchanged graph, within the capacity; without a capacity, the lowest that is found. It is no error if
+// there is none: the changed graph may have other features, and a plan.
 TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
                          const FitOptions& options);
 
-// As solve_fit. `refused`: why the plan of this graph, with these options, was.
+// As solve_fit. `refused`: why this graph, with these options, has no plan.
 FittedPlan solve_changed(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                          const StorageOptions& storage, const FitOptions& options, bool reorder,
                          const ChosenPlanner& planner, std::optional<InfeasibleError> refused = {});

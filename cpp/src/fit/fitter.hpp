@@ -1,5 +1,5 @@
-// Fitter: schedules of a graph within one capacity after another. What does not depend on the capacity is made once,
-// when it is first asked for.
+// Fitter: schedules of a graph within one capacity after another. Models that do not depend on the capacity are made
+// once, when they are first asked for.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace memplan {
 
-// What the search looks at: slices and parts of concatenations as copies, which they are unless sharing helps.
+// The options for the search: slices and parts of concatenations are copies, as they are unless sharing helps.
 StorageOptions with_copies(StorageOptions storage);
 
 Bytes load_in(const Graph& graph, const StorageOptions& storage);
@@ -20,15 +20,16 @@ std::int64_t work_for(const Graph& graph, const FitOptions& options);
 
 class Fitter {
  public:
-  // All arguments but the ways outlive it. The ways say whether ops run again, and what it costs to move a byte. Throws
-  // GraphError for facts that cannot be, and UnsupportedError if ops are on several streams.
+  // The graph, the facts and `storage` outlive it. `recompute`: ops may run again. `transfer`: the cost of moving a
+  // byte; no value: nothing is moved. Throws GraphError for impossible facts, and UnsupportedError if ops are on
+  // several streams.
   Fitter(const Graph& graph, const std::vector<OpFacts>& facts, const StorageOptions& storage, bool recompute,
          std::optional<double> transfer);
 
   // As fit() says. The options say the capacity, the work, the states and when to end.
   Fitted within(const FitOptions& options);
 
-  // What the search looks at: tensors are moved as a whole, slices are copies.
+  // The model of the search: tensors are moved as a whole, slices are copies.
   const FitModel& searched();
 
  private:
@@ -37,7 +38,7 @@ class Fitter {
   Bytes given_load();
   const FitModel& bounding();   // each item is moved on its own: for bounds
   const FitModel& moving();     // tensors as a whole
-  const FitModel& rerunning();  // what the search looks at, and nothing is moved
+  const FitModel& rerunning();  // as searched(), but nothing is moved
 
   const FitModel& made(std::optional<FitModel>& model, const StorageOptions& storage, const Ways& ways);
 

@@ -1,7 +1,8 @@
-// LiveSchedule: a schedule and what its stages need, kept up to date while units are added and taken away.
+// LiveSchedule: a schedule and the bytes that its stages need, kept up to date while reruns are added and taken away.
 //
 // A stage is an op of the order, and the reruns before it. Between two stages that touch an item, the item is alive if
-// the later one reads it before making it. So one rerun more or less changes few items, and what few stages need.
+// the later one reads it before making it. So adding or removing one rerun changes few items, and the needs of few
+// stages.
 #pragma once
 
 #include <span>
@@ -21,11 +22,11 @@ class LiveSchedule {
  public:
   LiveSchedule(const FitModel& model, Bytes capacity);
 
-  // Adds a rerun, or takes it away. O(stages between the touches of what it makes and needs).
+  // Adds a rerun, or takes it away. O(stages between the touches of items that it makes and needs).
   void toggle(const Rerun& rerun);
   const Schedule& schedule() const { return schedule_; }
 
-  // What stages need above the capacity, each byte at the price of its stage; 1 at first.
+  // The bytes above the capacity, summed over stages, each at the price of its stage. Prices begin at 1.
   double over() const { return over_; }
   void set_prices(std::vector<double> prices);
   const std::vector<double>& prices() const { return price_; }
@@ -37,7 +38,7 @@ class LiveSchedule {
   bool alive_before(Index item, Index stage) const;
   bool alive_after(Index item, Index stage) const;
 
-  // Whether nothing uses what a rerun makes.
+  // Whether nothing uses the items that a rerun makes.
   bool is_useless(const Rerun& rerun) const;
 
  private:
@@ -46,7 +47,7 @@ class LiveSchedule {
     bool in;
   };
 
-  void look_at(Index stage);  // what it touches
+  void look_at(Index stage);  // finds the items that it touches
   void change(Index item, Index stage, const Touched* before, const Touched* after);
   void measure(Index stage);
   const std::vector<Index>& makes(const FitStep& step) const;
@@ -60,7 +61,7 @@ class LiveSchedule {
   std::vector<std::vector<Touched>> touched_;  // per stage, by item
   std::vector<std::vector<Touch>> touches_;    // per item, by stage
   std::vector<Bytes> alive_;                   // before each stage, and at the end
-  std::vector<Bytes> above_;                   // per stage: the most that it needs above what is alive after it
+  std::vector<Bytes> above_;                   // per stage: its need minus the bytes alive after it
   std::vector<Bytes> most_;                    // per stage
   std::vector<double> price_;                  // per stage
   double over_ = 0;

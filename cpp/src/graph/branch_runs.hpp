@@ -1,4 +1,4 @@
-// Branch runs: graphs of what single runs of a graph with branches do.
+// Branch runs: the graphs of single runs of a graph with branches.
 #pragma once
 
 #include <vector>

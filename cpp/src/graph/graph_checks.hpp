@@ -1,4 +1,4 @@
-// What makes a resolved graph legal; one check per rule, run once when a Graph is made.
+// Checks that a resolved graph is legal, one per rule, run once when a Graph is made.
 #pragma once
 
 #include "memplan/graph.hpp"

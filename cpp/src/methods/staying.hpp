@@ -6,8 +6,8 @@
 //     made by an op      is written over a new weight
 //     read and written   the second is written over the first, through ops that may write in place
 //
-// Then weights are placed, and other weights must not get a place by that. If inputs have no place, these weights are
-// called inputs meanwhile; otherwise they are excluded.
+// So weights are placed, but the other weights must not be. If inputs have no place, the other weights are called
+// inputs meanwhile. Otherwise they are excluded.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@
 
 namespace memplan {
 
-// What is written over what in the graph that is planned alone: an output, and the input that it takes by choice.
+// An output, and the input over which it is written by choice, in the graph that is planned alone.
 struct OverInput {
   Index output;
   Index input;
@@ -35,7 +35,7 @@ struct OverInput {
 struct Prepared {
   std::shared_ptr<const Graph> own, graph;
   Place place;
-  std::vector<Index> before;  // per tensor that only `graph` has, what is written over it
+  std::vector<Index> before;  // per tensor that only `graph` has, the tensor that is written over it
   std::vector<OverInput> taken;
 
   bool changed() const { return graph != own; }
@@ -46,7 +46,7 @@ struct Prepared {
 
 // The graph of a method, in which shared tensors stay. `position` is the position of the method in Staying::tensors.
 // Throws GraphError, naming tensor, method and reason, if a tensor cannot stay. O(n), and O(n) for each shared tensor
-// that is written over what was read.
+// with two names.
 Prepared prepared(const Method& method, std::size_t position, std::span<const Staying> shared);
 
 // The problem in which these buffers are alive from the first step to the last, and all are aligned. O(n).

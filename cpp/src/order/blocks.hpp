@@ -1,4 +1,4 @@
-// Blocks: ops that run one right after another in some best order, whatever the others do.
+// Blocks: ops that run one right after another in some best order, in whichever order all others run.
 //
 //     a ─▶ b ─▶ c      b frees at least what it makes, and needs no more than a: b runs right after a
 //                      b makes at least what it frees, and needs no more than c: b runs right before c
@@ -6,9 +6,9 @@
 // The bytes of an op depend on what has run before. So a statement on a block has to hold after all sets of ops after
 // which it may run: from the ops that it waits for, up to all ops that do not wait for it. docs/order.md has the proof.
 //
-// Complexity: O(m (b + u)) for blocks of b ops that use u contents, until the work is done, or half of the time that is
-// left: what is glued by then is true; and n^2 / 8 bytes. Guarantee: of the orders of least load, as the model counts
-// it, one runs the ops of each block together.
+// Complexity: O(m (b + u)) for blocks of b ops that use u contents, until the work or half of the remaining time is
+// used; blocks joined by then are right. Memory: n^2 / 8 bytes. Guarantee: of the orders of least load, as the model
+// counts it, one runs the ops of each block together.
 #pragma once
 
 #include <span>

@@ -1,11 +1,11 @@
-// Cuts: the least that is alive after a set of ops, by a minimum cut.
+// Cuts: the fewest bytes alive after a set of ops, by a minimum cut.
 //
-//     maker ─bytes▶ item ─∞▶ users      item that is kept ─∞▶ sink      op ─∞▶ what it waits for
+//     maker ─bytes▶ item ─∞▶ users      item that is kept ─∞▶ sink      op ─∞▶ ops before it
 //     source ─∞▶ ops that have to be in the set      ops that may not be in it ─∞▶ sink
 //
-// A cut of finite capacity is a set S of ops with all that they wait for: what it cuts is what is alive after S. So the
-// least cut is the least that may be alive. Only what is open has nodes: an op that is not yet known to be in S or out
-// of it, and the items that such an op makes or uses up.
+// A cut of finite capacity is a set S of ops with all ops for which they wait. It cuts the items that are alive after
+// S, so the minimum cut has the fewest bytes that may be alive. An op has a node only as long as it is not known
+// whether S has it. An item has a node only if such an op makes it or uses it last.
 #pragma once
 
 #include <optional>
@@ -23,14 +23,14 @@ struct Cut {
   std::vector<bool> in_set;  // per op, whether it is in S: the smallest S of so few bytes
 };
 
-// A flow: why so much is alive. Each item gives its bytes to ops that use it, as long as they have not run.
+// A flow: the proof that so many bytes are alive. Each item sends its bytes to the ops that use it and have not run.
 struct CutFlow {
   struct Held {
     Index item, user;  // kNone: the caller
     Bytes bytes;
   };
   struct Passed {
-    Index op, before;  // what the op waits for
+    Index op, before;  // `op` waits for `before`
     Bytes bytes;
   };
   Bytes bytes = 0;
@@ -42,8 +42,8 @@ class Cuts {
  public:
   Cuts(const ContentsModel& model, const Deadline& deadline);  // which outlive it
 
-  // The least that is alive before an op; no value if it takes more work than is left, in edges looked at. The deadline
-  // throws.
+  // The fewest bytes alive before an op; no value if that takes more work than is left, in edges looked at. The
+  // deadline throws.
   std::optional<Cut> before(Index op, std::int64_t& work_left);
 
   // The same with all of `in`, and none of `out`, in S.
@@ -57,11 +57,11 @@ class Cuts {
   // Per op, by the flow of the last cut, the bytes that it gives less the bytes that it gets.
   std::vector<Bytes> gives() const;
 
-  // Whether some set of ops has all of `in`, and what the op waits for, and neither the op nor any of `out`.
+  // Whether some set of ops has all of `in` and all ops for which the op waits, but neither the op nor any of `out`.
   bool exists() const { return exists_; }
 
  private:
-  enum class Side : std::uint8_t { open, in, out, after };  // out: after is the op, and what waits for it
+  enum class Side : std::uint8_t { open, in, out, after };  // after: the op, and ops that wait for it
   struct Open {
     Index item, user, edge;
   };

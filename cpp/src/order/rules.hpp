@@ -1,4 +1,4 @@
-// The rules and searches of the table of orders: each a function from what an order holds to orders, the best first.
+// The rules and searches of the table of orders: each is a function from a ContentsModel to orders, the best first.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct OrderTask {
 inline constexpr Parameter kOrderWork[] = {
     {"work", "steps of some nanoseconds, after which the search ends", 60'000'000, 0, 1'000'000'000'000'000}};
 
-// What windows may begin with: the given order, or a list by its place in list_rules().
+// The orders with which windows may begin: the given order, or a list by its place in list_rules().
 inline constexpr std::string_view kStartsOfWindows[] = {
     "given",           "growth",           "release",           "newest",
     "oldest",          "growth_backwards", "release_backwards", "newest_backwards",
@@ -39,7 +39,7 @@ FoundOrders hill_valley_order(const OrderTask& task);
 FoundOrders exact_order(const OrderTask& task);
 FoundOrders windows_order(const OrderTask& task);
 
-// The orders of Inductor. What torch calls a buffer is a content here; a workspace is a buffer of its op alone.
+// The orders of Inductor. torch's buffers are contents here. A workspace is a buffer of its op alone.
 FoundOrders lpmf_order(const OrderTask& task);
 FoundOrders bfs_order(const OrderTask& task);
 FoundOrders dfs_order(const OrderTask& task);

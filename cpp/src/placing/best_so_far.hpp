@@ -1,4 +1,4 @@
-// The best plan so far: what a search ends with if it has to end.
+// The best plan so far, with which a search ends if it has to end.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
-// Accepted: what pools take of a graph, by kinds, types of ops and names, and how often its bytes are accessed.
+// Accepted: the buffers of a graph that pools accept, by kinds, types of ops and names, and how often they are
+// accessed.
 #pragma once
 
 #include <cstdint>

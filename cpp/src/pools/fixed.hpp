@@ -1,4 +1,4 @@
-// Fixed: what is pinned and reserved in pools: in which pool, and where in the arena of all pools.
+// Fixed: pins and reserved bytes of pools, in their pool and in the arena of all pools.
 //
 // While memplan chooses which tensors share bytes, pools are spread out: far apart in one arena. So two tensors that are
 // pinned in different pools have different offsets, and never share bytes. In a plan, pools are stacked: each begins
@@ -21,12 +21,12 @@ namespace memplan {
 
 struct FixedInPools {
   std::vector<PinInPool> pins;
-  std::vector<ReservedInPool> reserved;  // what was asked for, then what pools say themselves
+  std::vector<ReservedInPool> reserved;  // those that were asked for, then those of Pool::reserved
 
   bool empty() const { return pins.empty() && reserved.empty(); }
 };
 
-// A pin by name, and whether a pool takes what has that name.
+// A pin by name, and whether a pool accepts a name.
 struct NamedPin {
   std::string name;
   std::size_t pool;
@@ -34,11 +34,11 @@ struct NamedPin {
 };
 using TakesName = std::function<bool(std::string_view name, std::size_t pool)>;
 
-// What a layout pins, and in which pool. A pin without a pool goes to the only pool that takes the name. Throws
+// The pins of a layout, and their pools. A pin without a pool goes to the only pool that takes the name. Throws
 // ProblemError for an unknown pool, and if no pool or several take the name.
 std::vector<NamedPin> pins_in(std::span<const Pool> pools, const Layout& layout, const TakesName& takes);
 
-// What is reserved in each pool. Throws ProblemError for an unknown pool, and for a range without a pool if there are
+// The reserved bytes of each pool. Throws ProblemError for an unknown pool, and for a range without a pool if there are
 // several pools.
 std::vector<ReservedInPool> reserved_in(std::span<const Pool> pools, const Layout& layout);
 
@@ -55,7 +55,7 @@ class SpreadOut {
 
   struct Made {
     Buffers buffers;  // with offsets in the spread-out arena
-    Problem problem;  // without what is fixed
+    Problem problem;  // without pins and reserved bytes
     FixedInPools fixed;
   };
   // The buffers of the graph, its ops in any order. An error about pins or reserved bytes names the pool, and has

@@ -1,4 +1,4 @@
-// Pools request: what the search for pools is given: buffers, pools, and what each buffer costs in each pool.
+// Pools request: the input of the search for pools: buffers, pools, and the cost of each buffer in each pool.
 #pragma once
 
 #include <cstdint>

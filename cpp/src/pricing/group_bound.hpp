@@ -1,4 +1,4 @@
-// GroupBound: what plans pay at least, from groups of buffers that are too large to lie apart.
+// GroupBound: a lower bound of the prices that plans pay, from groups of buffers that are too large to lie apart.
 //
 //     capacity ▲╌╌╌╌╌╌╌┌────┐     Of a group, every two are alive together or
 //              │ ┌────┐│    │     have a price. Together they are larger than the
@@ -14,10 +14,10 @@
 //
 //     least  sum of price x   where  f <= x  and  sum of bytes f >= size of the group - capacity,  for each group
 //
-// Any multipliers y of the last rows and u of the others give a bound: the sum of y (size - capacity), less the
-// heaviest forest of each group by weights y bytes - u, less what the u of a pair exceed its price. A subgradient
-// method makes it large, for all groups at once. What rounding of floating-point numbers may have added is taken off.
-// The rest is rounded up.
+// Any multipliers y of the last rows and u of the others give a bound: the sum of y (size - capacity), minus the
+// heaviest forest of each group by weights y bytes - u, minus the amounts by which the u of pairs exceed their prices.
+// A subgradient method makes the bound large, for all groups at once. The possible error of floating-point numbers is
+// taken off. Then the bound is rounded up.
 //
 // O(groups of pairs log pairs) for a round. Guarantee: a bound, however it ends.
 #pragma once
@@ -30,7 +30,8 @@
 
 namespace memplan {
 
-// What pairs, each once, cost at least within the capacity. `known` is what some plan pays for them.
+// A lower bound of the cost of these pairs within the capacity. No pair is listed twice. `known` is the cost of some
+// plan.
 std::int64_t bound_by_groups(const Problem& problem, std::span<const PairPrice> pairs, Bytes capacity,
                              std::int64_t known, std::uint64_t seed, const Deadline& deadline);
 

@@ -5,11 +5,11 @@
 //            │ │ i ├───┘             is forbidden. Otherwise it may have a price. A pair has several ranges if a buffer
 //            └─┴───┴────▶ step       has a shape, or stands for several that lie together.
 //
-// Lives, shapes, conflicts, reserved bytes and prices are all in these ranges. What is reserved is one more buffer, the
+// Lives, shapes, conflicts, reserved bytes and prices are all in these ranges. Reserved bytes are one more buffer, the
 // ground, which lies at 0.
 //
-// O((n + prices) log n) to begin with. What is forbidden to a buffer is collected when it is first asked for, in
-// O((1 + k) log n) for k buffers alive with it, and forgotten if it all takes too much memory.
+// O((n + prices) log n) to begin with. The forbidden ranges of a buffer are collected when they are first asked for, in
+// O((1 + k) log n) for k buffers alive with it, and forgotten if all such ranges take too much memory.
 #pragma once
 
 #include <cstdint>
@@ -45,13 +45,13 @@ class PairRanges {
   std::span<const PairRange> priced(Index i) const;
   // The ranges that others forbid to buffer i, which has bytes; valid until the next call.
   std::span<const PairRange> forbidden(Index i);
-  // The buffer that stands for what is reserved.
+  // The buffer that stands for reserved bytes.
   Index ground() const { return problem_.count(); }
   // Buffers by birth; birth_of(i) is the position of i in that row.
   std::span<const Index> by_birth() const { return by_birth_; }
   std::size_t birth_of(Index i) const { return birth_of_[at(i)]; }
 
-  // What the pairs cost at these offsets. O(pairs).
+  // The cost of the pairs at these offsets. O(pairs).
   std::int64_t paid(std::span<const Bytes> offsets) const;
 
  private:

@@ -1,4 +1,4 @@
-// PricedLayout: buffers at their offsets, some of them not placed, and what each offset would cost one of these.
+// PricedLayout: buffers at their offsets, some of them not placed, and the cost of each offset for one of these.
 //
 //     offset ▲   free, costs 3 ├──────┤          Only offsets matter at which a range ends that is forbidden or has a
 //            │  forbidden ├────┤      │          price, and the two ends of the room: between two such offsets the
@@ -17,7 +17,7 @@
 
 namespace memplan {
 
-// A free offset, and what it costs.
+// A free offset, and its cost.
 struct PricedOffset {
   Bytes offset;
   std::int64_t price;
@@ -38,7 +38,7 @@ class PricedLayout {
   // One offset per buffer; for a buffer that is not placed, its last one.
   std::span<const Bytes> offsets() const { return std::span(offsets_).first(offsets_.size() - 1); }
 
-  // What a placed buffer pays to other placed buffers.
+  // The sum of prices between a placed buffer and other placed buffers.
   std::int64_t paid_by(Index i) const;
   // Free offsets for a buffer that is not placed, ending at the capacity or below, ascending: of equal cost, at least
   // the lowest and the highest of each run. Valid until the next call.

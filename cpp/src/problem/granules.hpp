@@ -1,14 +1,14 @@
-// Granules: what alignments cost. If all offsets are multiples of a number, the *granule*, the arena falls into granules
-// of so many bytes.
+// Granules: the bytes that alignments cost. If all offsets are multiples of a number, the *granule*, the arena falls
+// into granules of so many bytes.
 //
 //     ┌────────┬────────┬────────┐      what begins at a multiple of the granule fills the granule in which it ends: the
 //     │aaaaaaaa│aaa▒▒▒▒▒│bbbbbb▒▒│      rest of that, ▒, its *tail*, is lost. Only the tail of what lies highest is not,
 //     └────────┴────────┴────────┘      and the tails below parts that begin inside a granule
 //
-// InGranules adds up what is in use at one step, and says what that needs at least. The argument: take the bytes that
-// are in use, and all tails. Two of these overlap only if a part begins inside a granule: it may lie in the tail of the
-// part below, if that ends before it begins. So they cover as many bytes as they have together, less what such parts
-// have in their first granule. And they end at the peak, or above it by one tail.
+// InGranules adds up the parts in use at one step, and gives a bound of the arena. Take the bytes in use, and all
+// tails. Two of these overlap only if a part begins inside a granule, in the tail of the part below it. So all of them
+// cover at least their sum, minus the bytes of such parts in their first granule. They end at the peak, or one tail
+// above it.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 
 namespace memplan {
 
-// What all offsets of the buffers with bytes are multiples of. 1 without any.
+// The number of which all offsets of buffers with bytes are multiples. 1 without such buffers.
 Bytes granule_of(const Problem& problem);
 
 class InGranules {
@@ -34,7 +34,7 @@ class InGranules {
 
   // At least as many bytes as least() says.
   Bytes most() const { return covered_; }
-  // No arena has less, if all that was added is in use at once. O(parts that begin inside + different tails).
+  // No arena has fewer bytes, if all added parts are in use at once. O(parts that begin inside + different tails).
   Bytes least() const;
 
  private:
@@ -47,14 +47,14 @@ class InGranules {
   Bytes tails_ = 0;                // their sum
   std::map<Bytes, Index> ends_;    // how many parts end so many bytes into a granule, and not at its end
   std::map<Bytes, Index> begins_;  // how many begin so many bytes into a granule, and not at its beginning
-  Bytes anywhere_ = 0;             // what those that begin anywhere have in their first granule, at most
+  Bytes anywhere_ = 0;             // bytes in their first granules, at most, of those that begin anywhere
   Index anywhere_count_ = 0;
 };
 
 // The same buffers, each rounded up to whole granules, and counted in granules. Its plans, times the granule, are plans
-// of the problem. Without shapes, they are all of its plans that matter: if the problem has one that peaks at p bytes,
-// this one has one of p bytes, rounded up. No value for a problem with pins, reserved bytes, buffers that lie together
-// or branches; if the granule is 1, or if all sizes are multiples of it.
+// of the problem. Without shapes, no peak is lost: if the problem has a plan that peaks at p bytes, this one has a plan
+// of p bytes, rounded up. No value for a problem with pins, reserved bytes, buffers that lie together or branches; if
+// the granule is 1, or if all sizes are multiples of it.
 std::optional<Problem> in_granules(const Problem& problem, Bytes granule);
 
 }  // namespace memplan

@@ -1,4 +1,4 @@
-// Search: what all searches have in common. They answer one of two questions:
+// Search: the interface of all searches. They answer one of two questions:
 //
 //     does a plan fit?    Decision: valley, stacks and pairs. A run has a capacity, and ends with a plan, with the proof
 //                         that there is none, or undecided at one of its limits
@@ -25,7 +25,7 @@ inline std::int64_t end_of_work(std::int64_t done, std::int64_t more) {
   return more > kEndless - done ? kEndless : done + more;
 }
 
-// What a run within a capacity ends with.
+// The end of a run within a capacity.
 enum class Decision { found, infeasible, undecided };
 
 struct RunLimits {

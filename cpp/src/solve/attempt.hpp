@@ -1,4 +1,4 @@
-// Attempt: what one planner makes of one problem, verified; the step that all ways through solve share.
+// Attempt: the verified plan of one planner for one problem. All ways through solve share this step.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ void throw_if_any(const std::vector<Fault>& faults, const PlannerInfo& planner) 
   throw InvalidPlanError(message);
 }
 
-// Who hears of plans, as long as each peaks below all before it.
+// Tells of each plan that peaks below all plans before.
 struct Listener {
   OnPlan tell;                       // empty: nobody
   std::optional<Bytes> lowest = {};  // peak told of
@@ -39,15 +39,15 @@ struct Listener {
   }
 };
 
-// Makes plans of a planner's placements. What does not depend on the placement is done once, before the first
-// placement. So little is left to do after a planner that was interrupted.
+// Makes plans of a planner's placements. Work that does not depend on the placement is done once, beforehand. So little
+// is left to do after a planner was interrupted.
 class Judge {
  public:
   // Problem and planner outlive it; no plan of the problem peaks below the bound.
   Judge(const Problem& problem, const ChosenPlanner& planner, Bytes lower_bound);
 
   // The plan, verified. Throws InvalidPlanError, naming the planner, if the placement breaks the problem, and
-  // PlannerError if it peaks below what the planner claims that every plan needs.
+  // PlannerError if it peaks below the bound that the planner claims.
   Plan plan_of(Placement placement, double seconds) const;
 
  private:
@@ -57,14 +57,13 @@ class Judge {
   const Bytes lower_bound_;
 };
 
-// What no plan of the problem peaks below: its heaviest clique, which a search may look for in a part of the time.
+// A lower bound of the peak: the heaviest clique, for which a search may take a part of the time.
 Bytes bound_of(const Problem& problem, const PlanOptions& options);
 
-// What a planner makes of a problem, verified, whether it fits the capacity or not. Throws as solve() does, except
-// InfeasibleError.
+// The verified plan of a planner, whether it fits the capacity or not. Throws as solve() does, except InfeasibleError.
 Plan attempt(const Problem& problem, const ChosenPlanner& planner, const PlanOptions& options, Listener& listener);
 
-// Throws std::invalid_argument for what is out of range.
+// Throws std::invalid_argument for options out of range.
 void check_options(const PlanOptions& options);
 
 inline bool fits(const Plan& plan, const PlanOptions& options) {

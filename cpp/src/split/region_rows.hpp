@@ -1,13 +1,13 @@
-// RegionRows: in which order the ops of a region run which of their iterations, and which rows they need for that.
+// RegionRows: the order in which the ops of a region run their iterations, and the rows that these need.
 //
-// Ops whose results nobody in the region reads by rows are driven: in each of `pieces` steps they run an equal part of
-// their loops. All others are pulled: when an op is to run some iterations, the rows that these read are made first, and
-// no more than these. So what is made waits as shortly as possible:
+// An op is *driven* if no op of the region reads its results by rows: in each of `pieces` steps, it runs an equal part
+// of its loop. All others are *pulled*: before an op runs some iterations, exactly the rows that these read are made.
+// So rows wait as shortly as possible:
 //
 //     conv2 0 1      is to run; it reads rows 0 to 2 of t
 //       conv1 0 1 2  makes them
 //     conv2 2 3      reads rows 1 to 4
-//       conv1 3 4    makes what is missing; rows 1 and 2 were kept
+//       conv1 3 4    makes the missing rows; rows 1 and 2 were kept
 //
 // A *visit* is one run of some iterations. No visit runs many more of them than a step's share of the loop.
 #pragma once
@@ -40,7 +40,7 @@ struct MadeByRows {
   std::int64_t needed_from(Index visit) const;
   // The rows that a visit writes.
   RowRange written_at(Index visit) const;
-  // Of these and of what was written before, the first row that is still needed.
+  // The first row that is still needed, of these rows and of all rows written before.
   std::int64_t first_held(Index visit) const;
   // Rows for which a buffer has to have room from a visit on, as long as some are kept from each visit to the next.
   std::int64_t room_from(Index visit) const;
@@ -61,8 +61,8 @@ class RegionRows {
   const Graph& graph;
   const Region& region;
   std::vector<Visit> visits;                   // in the order in which they run
-  std::vector<bool> is_view;                   // per op of the region: its outputs are views of what it reads
-  std::vector<bool> is_before;                 // per op: a view of what is there before the region runs
+  std::vector<bool> is_view;                   // per op of the region: its outputs are views of its inputs
+  std::vector<bool> is_before;                 // per op: a view of a tensor made before the region runs
   std::unordered_map<Index, MadeByRows> made;  // by tensor
   std::unordered_map<Index, Index> root;       // of views that the region makes
   std::unordered_map<Index, Index> position;   // of ops in the region
@@ -70,7 +70,8 @@ class RegionRows {
 
   const Op& op(std::size_t r) const { return graph.op(region.ops[r].op); }
   const Loop& loop(std::size_t r) const { return op(r).loops[at(region.ops[r].loop)]; }
-  // The row of a view that shows a row of what it is a view of. Throws GraphError if it begins between two.
+  // The row of a view that shows a row of the viewed tensor. Throws GraphError if the row begins between two rows of
+  // the view.
   std::int64_t row_of_view(std::size_t r, std::int64_t row) const;
 
  private:

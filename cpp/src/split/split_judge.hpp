@@ -1,4 +1,4 @@
-// SplitJudge: what a graph needs with some regions in pieces, and what that costs. What was looked at once is known.
+// SplitJudge: the bytes that a graph needs with some regions in pieces, and the cost. Answers are remembered.
 //
 //     regions ──▶ split graph ──▶ buffers ──▶ bytes at each step ──▶ per op of the graph, its need
 //
@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// What ops cost.
+// The costs of ops and pieces.
 struct SplitTerms {
   const std::vector<OpFacts>& facts;
   double call = 0;  // of a kernel
@@ -34,7 +34,7 @@ struct Judged {
   Bytes above(Bytes capacity) const;
 };
 
-// Regions, and what the graph needs with them.
+// Regions, and the needs of the graph with them.
 struct SplitState {
   std::vector<Region> regions;  // by their first op
   Judged judged;
@@ -47,9 +47,9 @@ class SplitJudge {
   // `work`: ops of graphs that it may look at.
   SplitJudge(const Graph& graph, const StorageOptions& storage, const SplitTerms& terms, std::int64_t work);
 
-  // No value for regions that cannot run in pieces. It stays where it is.
+  // nullptr for regions that cannot run in pieces. The pointer stays valid.
   const Judged* judged(const std::vector<Region>& regions);
-  // Of regions that can.
+  // The same in full, for regions that can run in pieces.
   SplitState stated(const std::vector<Region>& regions);
   std::int64_t work_left() const { return work_; }
   void give_at_least(std::int64_t work);

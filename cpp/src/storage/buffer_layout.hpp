@@ -1,4 +1,4 @@
-// Buffer layout: what a graph's layout asks for by name, applied to its buffers.
+// Buffer layout: the demands of a graph's layout, by name, applied to its buffers.
 #pragma once
 
 #include <span>

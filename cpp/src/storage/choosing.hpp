@@ -1,10 +1,11 @@
 // Choosing: which tensors share bytes, so that the load is least.
 //
-// Op by op (sharing.hpp), each tensor shares bytes if that raises no load at once. So choices that help only together
-// are not found, and an early choice may rule out a better one. Here the choice is made for the whole graph: all
-// subsets of what may be shared, if they are few; else changes of one tensor at a time that lower the highest step.
+// Op by op (sharing.hpp), each tensor shares bytes if that does not raise the load. So choices that help only together
+// are not found, and an early choice may rule out a better one. Here the choice is made for the whole graph. If there
+// are few subsets of the possible choices, all are tried. Otherwise one tensor at a time is changed, if that lowers the
+// highest step.
 //
-// With several streams the load is not what a plan needs, and only all subsets say something.
+// With several streams, the load does not say how much a plan needs. Then only a try of all subsets helps.
 #pragma once
 
 #include <cstdint>

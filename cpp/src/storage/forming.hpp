@@ -30,12 +30,12 @@ struct Group {
   bool is_output = false;
   bool excluded = false;                // from the arena
   std::vector<Index> members = {};      // members that may be used again
-  std::vector<Index> overwriting = {};  // members that are written over what others held
+  std::vector<Index> overwriting = {};  // members that are written over values of others
 };
 
 class FormingStorages {
  public:
-  // Joins what must share bytes. O(reads + writes). Throws GraphError for an excluded name that is no tensor.
+  // Joins tensors that must share bytes. O(reads + writes). Throws GraphError for an excluded name that is no tensor.
   FormingStorages(const Graph& graph, const HappensBefore& order);
 
   const Uses& uses(Index t) const { return uses_[at(t)]; }
@@ -53,7 +53,7 @@ class FormingStorages {
   // Joins the storages of two tensors; that of `inside` lies within that of `whole`, `offset` bytes from where `whole`
   // begins.
   void join(Index whole, Index inside, Bytes offset);
-  // The same, and `inside` is written over what `whole` held.
+  // The same, and `inside` is written over a value of `whole`.
   void join_over(Index whole, Index inside, Bytes offset);
 
   // Bytes of all storages of these kinds, summed up; the largest int64 if the sum exceeds it.

@@ -8,12 +8,12 @@
 //             ├────┤
 //              ahead: the largest of written - needed, over all iterations
 //
-// No byte is written before it is dead if the output begins at least `ahead` bytes before the input. What one iteration
-// reads and writes lives together, unless the op reads first.
+// If the output begins at least `ahead` bytes before the input, no byte is written before it is dead. Bytes that one
+// iteration reads and writes live together, unless the op reads first.
 //
-// Of a pair, one moment counts: the first in which what is written is furthest ahead of what is needed. So an op whose
-// input dies takes a few steps, one for each such moment, and the shapes of its buffers keep each pair at exactly the
-// distance that is safe:
+// For each pair of an output and an input, one moment counts: the first in which `written` is furthest ahead of
+// `needed`. So an op whose input dies takes a few steps, one for each such moment. The shapes of its buffers keep each
+// pair exactly at its safe distance:
 //
 //     step            1          2                       step 1: the first row is written, all of the input is needed
 //     input   ├──────────┤  ┄┄┄┄┄├────┤                   step 2: the last row is written, the last window is needed
@@ -49,7 +49,7 @@ struct Overlap {
 // All pairs of an input and an output of an op that may share a byte while the op runs, by its ordered loops alone.
 std::vector<Overlap> overlaps_of(const Graph& graph, Index op);
 
-// Of inputs the first bytes that are still needed, and of outputs the ends of the bytes that have been written.
+// Per input, the first byte that is still needed. Per output, the end of the written bytes.
 struct OverlapMoment {
   std::vector<Bytes> needed;
   std::vector<Bytes> written;
@@ -58,12 +58,12 @@ struct OverlapMoment {
 };
 
 struct OverlapStages {
-  std::vector<Index> inputs;                // those of the dying ones of which not all bytes are needed in all moments
-  std::vector<Index> outputs;               // those that are not there as a whole from the first iteration on
+  std::vector<Index> inputs;                // dying ones that are not whole in all moments
+  std::vector<Index> outputs;               // those that are not whole from the first iteration on
   std::vector<OverlapMoment> moments = {};  // ascending; in the first, inputs are whole, and in the last, outputs are
 };
 
-// Whether the loops of an op say what its outputs may lie over.
+// Whether the loops of an op may let outputs lie over inputs.
 bool may_overlap(const Op& op);
 
 // Whether elements lie one behind another, each in whole bytes. Then rows lie where the shape says.

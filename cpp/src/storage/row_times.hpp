@@ -1,17 +1,17 @@
-// RowTimes: in which iterations of an op's ordered loops its kernel needs what, row by row; and which distances between
-// an output and an input are safe by that.
+// RowTimes: the iterations of an op's ordered loops in which its kernel needs each row, and the distances between an
+// output and an input that are safe by that.
 //
-// overlap.hpp looks at ends: the first byte that is needed, the last that is written. That is all there is to know of
-// loops along outer axes that read every row. Along inner axes, or where rows are never read, there are gaps, and an
-// output may lie where a problem does not let it. Bounds have to count with it:
+// overlap.hpp looks at ends: the first byte that is needed, the last that is written. For loops along outer axes that
+// read every row, this is exact. Along inner axes, or if rows are never read, there are gaps. Then a replay accepts
+// outputs at places that a problem does not allow, and bounds have to allow for them:
 //
 //     x, y of 3 x 3, loop over columns,        y may lie exactly on x: each iteration writes the column that it has read.
 //     which reads first                        By the ends, y begins 6 bytes before x.
 //
 //     x ├─ read ─┼─ never ─┤                   y may begin behind what is read
 //
-// Complexity: O(rows log rows), and for each distance at which none of a few rows does harm, all rows. Of more than a
-// million rows, or 16 million such looks, it is not known which distances are safe.
+// Complexity: O(rows log rows), plus all rows for each distance that a few rows allow. If there are more than a million
+// rows, or 16 million such looks, safe distances are unknown.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@
 
 namespace memplan {
 
-// What an output of an op and an input that dies there may have in common, in any plan whose replay finds no fault.
+// The bytes that an output of an op and an input that dies there may share, in any plan that a replay accepts.
 struct CommonBytes {
   Index input;
   Index output;

@@ -1,4 +1,4 @@
-// beam: buffers by birth (ties: index); of all ways to place those born so far, the k best are kept.
+// beam: takes buffers by birth (ties: index), and keeps the k best of all ways to place the buffers born so far.
 //
 //     offset ▲ ┌────┐            each way has one successor per free block that holds the next buffer, at the block's
 //            │ └────┘ ◀ above    low end, and one above everything in use
@@ -6,15 +6,14 @@
 //            │ └────┘
 //            └────────▶ step
 //
-// A way is better if its peak so far is lower. Ways with the same peak have the same free bytes below it; then the one
-// is better in which these bytes are fewer blocks. Then the one is better that was made first: from the better way, in
-// the lower block. k=1 is a greedy planner that grows the arena only when it must. A larger k is not always better: the
-// way that k=1 follows may be crowded out by others that look better for a while.
+// A way is better if its peak so far is lower. Ways with the same peak have equally many free bytes below it; then
+// fewer free blocks are better. Of ways that are still equal, the one made first counts: from the better way, in the
+// lower block. k=1 is a greedy planner that grows the arena only when it must. A larger k is not always better: other
+// ways that look better for a while may crowd out the way that k=1 follows.
 //
-// A way is the blocks in use, with the steps at which they are given back. Two ways with the same blocks have the same
-// future, whatever buffers lie in them, so only the better one is kept. The choices of a way are a chain that ways
-// share. If the search has to end early, it follows the best way alone for a moment; if that is not enough, the plan is
-// that of first_fit.
+// A way is kept as its blocks in use, with the steps at which they become free. Two ways with the same blocks have the
+// same future, so only the better one is kept. If the search has to end early, it follows the best way alone for a
+// moment. If that is not enough, the plan is that of first_fit.
 //
 // Complexity: O(n k (a + log(k a))) for a buffers alive at a time; O(k (n + a)) memory. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning.

@@ -1,5 +1,5 @@
-// best_fit: simulates the order; each birth takes the tightest free block that fits, the lowest among equals,
-// and the arena grows only when none does. Leaves the smallest remainders.
+// best_fit: simulates births and deaths in order. Each buffer takes the tightest free block that fits, the lowest among
+// equals. The arena grows only if no block fits. Remainders are the smallest possible.
 //
 // Complexity: O(n log n); badly aligned blocks are passed over one by one. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning; Knuth, The Art of Computer Programming 1, 2.5.

@@ -1,5 +1,5 @@
-// coloring: a graph of which buffers conflict, coloured greedily: buffers of one colour share an object as large as the
-// largest of them.
+// coloring: colours the graph of conflicts greedily. Buffers of one colour share an object as large as the largest of
+// them.
 //
 //     0 ─── 1        0 and 1, 1 and 2 are alive together: 1 needs a colour of its own,
 //           │        0 and 2 share one

@@ -11,18 +11,18 @@
 //            └───────┴─────┴─▶ step
 //
 // So it is enough to search through orders of placement, with each buffer at its floor and offsets that never descend:
-// some order gives that plan. The argument asks only which pairs conflict. So it holds with alignments, and with
+// some order gives that plan. The argument asks only which pairs conflict, so it holds with alignments, and with
 // conflicts beyond lifetimes. With shapes, a buffer may rest on one that begins above it, so shapes are not supported.
-// (To try the low ends of free blocks by birth, as beam does, is not enough: a buffer may have to begin inside a free
-// block.)
+// It would not be enough to try the low ends of free blocks by birth, as beam does: a buffer may have to begin inside a
+// free block.
 //
 // A branch is cut when
 //   - some unplaced buffer, at its floor, would end at or below the start of each buffer that may come next: it could be
 //     moved down there
 //   - at some moment, the unplaced buffers alive, stacked by their floors, end at or above the best peak so far
 //   - an identical buffer (size, alignment, conflicts) of lower index is unplaced: they may be exchanged
-// The search starts from greedy_by_size. It ends at the bound, or with a capacity, when a plan fits or none can.
-// Buffers that no chain of conflicts connects are solved apart, those with the largest load first.
+// The search starts from greedy_by_size. It ends at the bound, or with a capacity, when a plan fits or none can. Groups
+// of buffers that no chain of conflicts connects are solved one by one, the largest load first.
 //
 // Complexity: exponential; n^2 per node. Guarantee: an optimum, with its proof, unless the nodes or the time limit run
 // out first. Source: the overview of greedy, beam and exhaustive planning, for the idea; semi-active schedules,

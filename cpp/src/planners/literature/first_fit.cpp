@@ -1,5 +1,5 @@
-// first_fit: simulates the order; each birth takes the lowest free block that fits,
-// and the arena grows only when none does. Keeps the bottom of the arena dense.
+// first_fit: simulates births and deaths in order. Each buffer takes the lowest free block that fits. The arena grows
+// only if no block fits. The bottom of the arena stays dense.
 //
 // Complexity: O(n log n); badly aligned blocks are passed over one by one. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning; Knuth, The Art of Computer Programming 1, 2.5.

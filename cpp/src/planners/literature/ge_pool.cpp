@@ -1,5 +1,5 @@
-// ge_pool: by birth, each buffer takes the first pool, in the order of their making, that is large enough and free;
-// where there is none, a new pool of its size is made. A pool never grows.
+// ge_pool: takes buffers by birth. Each takes the oldest pool that is large enough and free. If there is none, it gets
+// a new pool of its size. A pool never grows.
 //
 //   sizes 10, 15, 10, one after another:    ┌────┐          the third fits the first pool; the second, larger
 //                                           │ 15 │          than it, has opened another: 25 in all
@@ -7,12 +7,13 @@
 //                                      │ 10 │    │ 10 │
 //                                      └────┴────┴────┘
 //
-// The document asks for free_after_step <= start of lifetimes that include their ends, so that a buffer may take the
-// pool of one that is still read in the step that writes it. Lifetimes are half-open here: a pool is free at a birth
-// if what it held has died by then, and nothing that the pool has held conflicts with the buffer otherwise.
+// The document's lifetimes include their ends, and it asks for free_after_step <= start. So a buffer may take the pool
+// of another that is still read in the step that writes it. Here lifetimes are half-open: a pool is free at a birth if
+// its buffers have died by then, and none of them conflicts with the new buffer otherwise.
 //
 // Complexity: O(n log n); extra conflicts add the pools passed over times their members.
-// Guarantee: none; pools are as many as the largest clique when all sizes are equal, more when they ascend.
+// Guarantee: none. There are as many pools as buffers in the largest clique if all sizes are equal, and more if they
+// ascend.
 // Source: GE memory reuse, 4.2, allocate_memory_pools.
 #include "base/max_tree.hpp"
 #include "placing/shared_objects.hpp"

@@ -1,5 +1,5 @@
-// greedy_by_breadth: the step with most bytes alive first; of the buffers alive there, the largest first. So the steps
-// that decide the peak are packed before anything is in their way.
+// greedy_by_breadth: visits the step with most bytes alive first, and places the buffers alive there, the largest
+// first. So the steps that decide the peak are packed before anything is in their way.
 //
 //     bytes alive ▲      ┌─┐              order of the steps: 3, 2, 4, 1; at each, what is alive and not yet placed,
 //                 │    ┌─┘ └─┐            by size
@@ -7,10 +7,10 @@
 //                 └──┴─┴─┴─┴──┴─▶ step
 //                    1 2 3 4
 //
-// share=offsets: each buffer takes the tightest gap between those placed so far, as greedy_by_size does.
-// share=objects: each buffer takes a shared object that is free throughout its life: the smallest that is large enough,
-// else the largest, which grows. If none is free, it opens a new one. Objects lie end to end. Two alignments of which
-// neither divides the other share no object.
+// share=offsets: each buffer takes the tightest gap between those placed so far, as greedy_by_size does. share=objects:
+// each buffer takes a shared object that is free throughout its life: the smallest that is large enough, or else the
+// largest, which grows. If none is free, it opens a new one. Objects lie end to end. Buffers share no object if neither
+// of their alignments divides the other.
 //
 // Ties: earlier step, then index. A buffer is placed at the broadest step of its life, so sorting by that step is the
 // same as visiting all steps. With shapes, bytes alive are those of the parts in use.

@@ -1,4 +1,4 @@
-// greedy_by_conflicts: the buffer that conflicts with most others first. Ties: the larger, then index.
+// greedy_by_conflicts: places the buffer that conflicts with most others first. Ties: the larger, then index.
 //
 //     offset ▲             ┌───┐       fit=top: on top of every buffer placed so far that it conflicts with, though
 //            │ ┌───┐       │ 2 │       there be room below, as TVM does it (2 lies above 1, which is in its way, and

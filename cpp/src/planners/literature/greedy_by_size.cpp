@@ -1,4 +1,4 @@
-// greedy_by_size: the largest buffer first; each takes the tightest gap between the buffers placed so far that
+// greedy_by_size: places the largest buffer first. Each buffer takes the tightest gap between the placed buffers that
 // are alive with it, or goes on top of them. Ties: earlier birth, then index.
 //
 //     offset ▲  ┌───────────┐          gaps over the new buffer's lifetime: below, between and above what is

@@ -1,5 +1,5 @@
-// hill_climb: each buffer, in an order, goes to the lowest offset where it collides with nothing. Then two buffers are
-// swapped in the order, so that the highest one may come down. A swap is kept if the peak does not rise.
+// hill_climb: places buffers in an order, each at the lowest offset where it collides with nothing. Then it swaps two
+// buffers in the order, so that the highest one may come down. A swap is kept if the peak does not rise.
 //
 //     offset ▲      ┌────────┐     3 is the highest buffer. Its conflicts that were placed before it are in its way (1
 //            │      │   3    │     and 2). So are their conflicts that were placed before them (0, under 1). One of
@@ -14,9 +14,9 @@
 // `placements` buffers have been placed in all. The same seed gives the same plan.
 //
 // Complexity: O(n r log n) per iteration. Guarantee: none; never above the first order's peak.
-// Source: Apache TVM, Unified Static Memory Planner, hill_climb (src/tir/usmp/algo/hill_climb.cc): the order, the swaps
-// and what is accepted; Arm Vela's hillclimb_allocation accepts an equal peak too, and so do we. TVM draws the second
-// buffer from all pairs of conflicts; here from those of one conflict, drawn first, so that a draw is O(n).
+// Source: Apache TVM, Unified Static Memory Planner, hill_climb (src/tir/usmp/algo/hill_climb.cc), for the order, the
+// swaps and the rule of acceptance. As in Arm Vela's hillclimb_allocation, an equal peak is accepted too. TVM draws the
+// second buffer from all pairs of conflicts. Here one conflict is drawn first, so that a draw is O(n).
 #include <algorithm>
 
 #include "base/chance.hpp"

@@ -1,5 +1,5 @@
-// inductor_reuse: a freed block is taken over only by a request for exactly as many bytes, the one freed last first;
-// every other request gets a new block.
+// inductor_reuse: a request takes over a freed block of exactly as many bytes, the one freed last first. Every other
+// request gets a new block.
 //
 //   offset ▲      ┌─────────┐         2 asks for less than 1 had: a new block
 //          │      │    2    │
@@ -10,18 +10,16 @@
 //          │ │ 0  │    3    │
 //          └─┴────┴─────────┴──▶ step
 //
-// What dies at a step is freed by index, so that the highest index is taken first.
+// Buffers that die at one step are freed by index, so that the highest index is taken first.
 //
-// torch keys blocks by device and type too, and by stream and whether they are aligned; a problem knows bytes only.
-// The document takes torch's peak as the largest sum of the blocks alive or cached at a moment, since the wrapper
-// deletes a block that nobody takes over. An arena gives nothing back: blocks lie end to end, and the peak is the sum
-// of all of them.
+// torch also compares the device, type, stream and alignment of blocks; a problem knows bytes only. torch's code
+// deletes a block that nobody takes over, so the document's peak is the largest sum of the blocks that are alive or
+// cached at a moment. An arena gives nothing back: blocks lie end to end, and the peak is the sum of all of them.
 //
-// reuse=below_peak asks more, as torch 2.13 does: a block that waits for its next request is memory in use while it
-// waits, so it is taken over only where the load with all blocks that wait stays within the highest load. Otherwise a
-// new block is made, and the old one waits on. Real memory peaks lower for it; an arena, which keeps every block, only
-// grows. torch estimates the load by its scheduler's nodes and counts more, such as what is written in place beside
-// what it is written over.
+// reuse=below_peak is torch 2.13's rule. A block that waits for its next request is memory in use. So it is taken over
+// only if the load with all waiting blocks stays within the highest load. Otherwise, a new block is made. This lowers
+// the peak of real memory, but an arena, which keeps every block, only grows. torch estimates the load by its
+// scheduler's nodes, and counts more: an output in place beside its input, for example.
 //
 // Complexity: O(n log n); extra conflicts add the blocks passed over times their members.
 // Guarantee: none. Source: torch.compile's memory_plan_reuse (torch memory planning); _inductor/codegen/wrapper.py.

@@ -1,22 +1,22 @@
-// inductor_tree: the largest first, the longest-lived among equals, into a tree that cuts one block of memory in
-// time and in space.
+// inductor_tree: puts buffers, the largest first and the longest-lived among equals, into a tree that cuts one block of
+// memory in time and in space.
 //
 //     offset ▲ ┌─ B ─┐ ┌─ D ─┐        T: parts of time, one after another in the same bytes
 //            │ ├─────┴┬┴─────┤           ├ S: two ranges of bytes, the upper on the aligned end of the lower
 //            │ │  A   │  C   │           │  ├ T: A, C
 //            └─┴──────┴──────┴─▶ step    │  └ T: B, D
 //
-// A buffer that overlaps no part of a T becomes a part of its own; one that overlaps a single part is tried inside
-// it, in the lower bytes, then in the upper; one that overlaps several parts fails there, however much room there is.
-// Only the bytes that are the highest all the way up may grow; when nothing takes the buffer, the whole tree becomes
-// the lower bytes of a new one, with the buffer above it. A buffer above others stands on the highest of them, whether
-// that one is alive with it or not, which leaves gaps under it.
+// A buffer whose life overlaps no part of a T becomes a part of its own. If it overlaps a single part, it is tried
+// inside this part, in the lower bytes, then in the upper. If it overlaps several parts, it fails there, however much
+// room there is. Only the topmost bytes may grow. If nothing takes the buffer, the whole tree becomes the lower bytes
+// of a new tree, with the buffer above it. A buffer above others stands on the highest of them, even if they are not
+// alive together, which leaves gaps.
 //
-// Lower bytes are rounded up to the alignment, as in torch, where it is 64. Of several alignments the largest counts
-// while the tree is built, and each buffer's own where it comes to lie.
+// Lower bytes are rounded up to the alignment, which is 64 in torch. Of several alignments, the largest counts while
+// the tree is built. Final offsets respect each buffer's own.
 //
-// torch descends recursively, and fails on trees deeper than Python's stack; here nothing recurses. Its outputs have
-// pools of their own unless torch._inductor.config.memory_pool is "combined", which is what is done here.
+// torch descends recursively, and fails on trees deeper than Python's stack; here nothing recurses. As in torch with
+// torch._inductor.config.memory_pool = "combined", outputs have no pools of their own.
 //
 // Complexity: O(n^2) for a tree that is searched in whole, which is rare. Guarantee: none.
 // Source: PyTorch, torch/_inductor/codegen/memory_planning.py; the document on torch memory planning.

@@ -1,5 +1,5 @@
-// interval_move: the longest-lived first; each goes into the tightest gap that holds it, and where none does, between
-// two others, and what lies above moves up.
+// interval_move: places the longest-lived buffer first. Each goes into the tightest gap that holds it. If there is
+// none, it goes between two others, and the buffers above move up.
 //
 //     offset ▲     ┌─────┐              offset ▲     ┌─────┐      of all places, the one that raises the peak least;
 //            │ ┌───┤     │                     │     │     │      then the one that pushes least; then the lowest
@@ -8,12 +8,12 @@
 //            │ ┌─────────┐                     │ ├───┴─────┤
 //            └─┴─────────┴──▶ step             └─┴─────────┴──▶ step
 //
-// A buffer can go up without raising the peak as far as the lowest of those above it lets it. Who pushes whom is kept
-// for pairs that see each other, with nobody between them at some step of both lives; the others follow from these.
+// A buffer can go up without raising the peak as far as the buffers above it can. It is enough to keep the pairs that
+// see each other: at some step of both lives, no other buffer is between them.
 //
 // Complexity: O(n (n log n + v)) for v pairs that see each other, a few per buffer in layered networks. Guarantee:
 // none. Source: MegEngine's INTERVAL_MOVE (static_mem_alloc/interval_move.cpp), where all sizes are rounded up to the
-// one alignment; here to the greatest common divisor of all alignments, which is the same where there is but one.
+// one alignment. Here they are rounded up to the greatest common divisor of all alignments.
 #include <algorithm>
 #include <functional>
 #include <numeric>

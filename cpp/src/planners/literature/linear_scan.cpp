@@ -1,5 +1,6 @@
-// linear_scan: register allocation's linear scan, with tensors for registers. Buffers by birth (ties: earlier death,
-// index); what has died gives its bytes back, and free regions that touch become one. A birth takes, in this order:
+// linear_scan: the linear scan of register allocation, with regions of bytes for registers. It takes buffers by birth
+// (ties: earlier death, index). Dead buffers give their bytes back, and free regions that touch become one. A new
+// buffer takes the first of these that exists:
 //
 //   1. the tightest free region that holds it; the rest of the region stays free
 //   2. the bytes of the buffer that dies last, if that dies later than this one and is at least as large. The other is
@@ -18,8 +19,8 @@
 //
 // Complexity: O(n a) for a buffers alive at a time. Guarantee: none.
 // Source: Poletto and Sarkar, Linear Scan Register Allocation, 1999; PyTorch JIT's static memory planner
-// (torch/csrc/jit/passes/memory_planning/linear_scan.cpp, 2021), whose sizes are rounded up to 64 bytes: here what
-// alignment skips becomes a free region.
+// (torch/csrc/jit/passes/memory_planning/linear_scan.cpp, 2021). That planner rounds sizes up to 64 bytes. Here bytes
+// that alignment skips become a free region.
 #include <algorithm>
 #include <iterator>
 #include <set>

@@ -1,19 +1,19 @@
-// longest_path: the longest chain of buffers that may follow one another gets one colour, and is taken away; again,
-// until nothing is left. Only buffers of one colour share memory. j may follow i when i is dead before j is born and
-// the problem has no conflict between them: with the conflicts of a graph whose branches run side by side the chains
-// are paths of that graph, and sharing stays within a branch.
+// longest_path: the longest chain of buffers that may follow one another gets one colour, and is taken away. This
+// repeats until nothing is left. Only buffers of one colour share memory. j may follow i if i dies before j is born and
+// the two do not conflict. So if branches of a graph run side by side, chains are paths of the graph, and sharing stays
+// within a branch.
 //
 //     ┌─▶ 2 ─▶ 3 ─▶ 4 ─┐        red:  1 ─▶ 4 …       one order of the ops would let 5 take the bytes of 2,
 //     1                8        blue: 5 ─▶ 7 …       which ties the branches to that order
 //     └─▶ 5 ─▶ 6 ─▶ 7 ─┘
 //
-// A chain is longest by its number of buffers, then by its bytes; ties go to the lowest index, from its end backwards.
-// A buffer of the chain that conflicts with an earlier one, though not with the one before it, waits for a later
-// colour; conflicts that come from what precedes what never do that. A colour is an object as large as its largest
+// A chain is longest by its number of buffers, then by its bytes. Ties go to the lowest index, from its end backwards.
+// If a buffer conflicts with an earlier one of its chain, though not with the one right before it, it waits for a later
+// colour. Conflicts that follow from a partial order of ops never cause that. A colour is an object as large as its largest
 // member.
 //
 // Complexity: O(n c) for c colours after sorting; with conflicts O((n log n + pairs) c) for the pairs that conflict.
-// Guarantee: none on bytes; without conflicts no fewer colours than the most buffers alive at a step are needed.
+// Guarantee: none on bytes.
 // Source: the translated notes on memory optimisation in MXNet, "memory allocation for parallel operations".
 #include <algorithm>
 #include <numeric>

@@ -1,13 +1,13 @@
-// megengine: simulates the order over a row of blocks that has no addresses yet. Each birth takes the tightest free
-// block that fits and cuts it; where none fits, the largest grows to the size, and what is above it shifts; where
-// none is free, a block is added at the end. Addresses come last, from who was next to whom.
+// megengine: simulates births and deaths over a row of blocks that have no addresses yet. Each buffer takes the
+// tightest free block that fits, and cuts it. If none fits, the largest free block grows, and the blocks above shift.
+// If none is free, a block is added at the end. At last, addresses follow from the order of neighbours.
 //
 //     ┌──────┬──────┬────┬──────┐  5 are asked for    ┌──────┬───────────┬────┬──────┐
 //     │ used │ 3    │used│ 2    │ ─────────────────▶  │ used │  new 5    │used│ 2    │
 //     └──────┴──────┴────┴──────┘                     └──────┴───────────┴────┴──────┘
 //
-// Each birth records the blocks in use just below and just above. A buffer's offset is the highest end of those that
-// were ever recorded below it, and theirs likewise: blocks shift only as far as somebody needs.
+// Each birth records the blocks in use just below and just above. The offset of a buffer is the highest end of all
+// buffers that were recorded below it. So blocks shift only as far as necessary.
 //
 // A value that is written over in part is a chain of chunks, each inside the one before it, that moves as one:
 //
@@ -15,16 +15,16 @@
 //     │ chunk 1, 20 MB           │ ───────────────────▶ │ free │ chunk 2, 10 │ free│
 //     └──────────────────────────┘                      └──────┴─────────────┴─────┘
 //
-// That is what the parts of a shaped buffer say: at a step where some end, the chunk shrinks to the bytes between the
-// lowest and the highest that are still to be used. Parts that begin later have their bytes kept from the buffer's
-// birth, and those in the middle stay as long as there are others on both sides.
+// A shaped buffer is such a chain: if some of its parts end, the chunk shrinks to the bytes between the lowest and the
+// highest that will still be used. The bytes of parts that begin later are kept from the buffer's birth. Bytes in the
+// middle are kept as long as there are others on both sides.
 //
-// Of those born together, those that die first come first, then by index. Of equal free blocks the one that has been
-// free for longest is the tightest, and the one that became free last is the largest.
+// Of buffers born together, those that die first come first, then those of lower index. Of equally tight free blocks,
+// the one that has been free for longest is taken; of equally large ones, the one that became free last.
 //
 // Complexity: O(n log n), with the parts counted as buffers. Guarantee: none.
-// Source: MegEngine's static memory analysis, which is its PUSHDOWN (static_mem_alloc/pushdown.cpp). The document
-// records the block just below only; that is not safe when a block grows, and MegEngine records the one above too.
+// Source: MegEngine's static memory analysis, its PUSHDOWN (static_mem_alloc/pushdown.cpp). In the document, only the
+// block just below is recorded. That is not safe if a block grows, and MegEngine records the one above too.
 #include <algorithm>
 #include <iterator>
 #include <list>

@@ -9,8 +9,8 @@
 // so the least cost is not always the fewest bytes.
 //
 // Buffers are matched in the order of their birth, by the Hungarian method: each by the cheapest path that undoes and
-// makes hand-overs, with prices that keep all costs >= 0. Of equal paths, one to a free object is better than one to a
-// new object; then the tightest object counts, then the latest born.
+// makes hand-overs, with prices that keep all costs >= 0. Of equal paths, one to a free object comes before one to a
+// new object. Then the tightest object counts, then the latest born.
 //
 // Complexity: O(n^2 w) for w hand-overs looked at per birth, w <= n; dense, so at most 2^12 buffers with bytes.
 // Guarantee: least cost as above; none on bytes.

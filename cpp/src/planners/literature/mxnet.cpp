@@ -1,19 +1,19 @@
-// mxnet: simulates the reference counts of a run. A buffer whose readers are done leaves its block to a list of free
-// blocks; a birth takes from it a block of about its size, else a new one. Blocks grow to the largest size that they
-// ever hold, and are laid out once the simulation is over.
+// mxnet: simulates the reference counts of a run. After the last reader of a buffer, its block goes to a list of free
+// blocks. A new buffer takes a block of about its size from this list, or else a new block. Blocks grow to the largest
+// size that they ever hold, and get their offsets after the simulation.
 //
 //   free blocks by size    ├──┤  ├───┤  ├────────┤       first the smallest that is large enough, up to size * range;
 //                              ◀──────┼──────▶           then the largest that is smaller, down to size / range: it
 //                      size / range  size  size * range  grows
 //
-// Among free blocks of one size the oldest is taken where it is large enough, the newest where it must grow. What is
-// born at one step, such as the outputs of one op, asks in descending size, the last index first among equals, as
-// MXNet's pass goes backwards through its sorted outputs. A range of 1 takes free blocks of the very size only, 0 none.
-// A block that has held something that conflicts with the buffer beyond lifetimes is passed over, as MXNet does with
-// blocks released by an op of another colour.
+// Of free blocks of one size, the oldest is taken if it is large enough, and the newest if it must grow. Buffers born
+// at one step, such as the outputs of an op, take blocks in descending size, the last index first among equals, as in
+// MXNet. With a range of 1, only free blocks of exactly the same size are taken; with 0, none. A block is passed over
+// if it has held a buffer that conflicts beyond lifetimes, as MXNet does with blocks released by an op of another
+// colour.
 //
-// MXNet counts elements, four bytes each whatever their type; here sizes are bytes. Ops in place are joined before: a
-// problem's buffer is all that shares one block.
+// MXNet counts elements of four bytes, whatever their type; here sizes are bytes. Tensors that share bytes in place are
+// one buffer already.
 //
 // Complexity: O(n log n); extra conflicts add the blocks passed over times their members.
 // Guarantee: none. Source: MXNet, optimizing memory consumption in deep learning; plan_memory.cc of NNVM and MXNet.

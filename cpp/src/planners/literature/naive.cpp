@@ -1,9 +1,9 @@
-// naive: every buffer its own bytes, one after another in the problem's order. Of a graph, nothing shares bytes by
-// choice either: every tensor that is no view has its own bytes.
+// naive: gives every buffer its own bytes, one after another in the problem's order. In a graph, no tensors share bytes
+// by choice: every tensor that is no view has its own bytes.
 //
-// What is pinned lies where it must, and all else above what is pinned or reserved.
+// Pinned buffers lie at their pins. All others lie above these and above reserved bytes.
 //
-// Complexity: O(n). Guarantee: none; it is what other planners are compared with.
+// Complexity: O(n). Guarantee: none; other planners are compared with it.
 #include "memplan/bounds.hpp"
 #include "planners/planners.hpp"
 

@@ -1,24 +1,24 @@
-// somas: several orders, two ways of sharing and several fits, all combined; the best combination is kept.
+// somas: tries several orders, two ways of sharing and several fits, all combined, and keeps the best combination.
 //
-// Orders: larger buffers first; equal ones by index, up or down, or by the number of buffers that they conflict with,
-// up or down, and then by index. Sharing: in one arena, or in pools. A pool is as large as the buffer that opened it,
-// the first pool that has room is taken, and several buffers may lie beside one another in it:
+// Orders: larger buffers first. Equal ones by index, up or down, or by the number of conflicting buffers, up or down,
+// and then by index. Sharing: in one arena, or in pools. A pool is as large as the buffer that opened it. A buffer
+// takes the first pool that has room, and several buffers may lie beside one another in a pool:
 //
 //     bytes ▲ ┌──────────────────┐   ┌───────────┐
 //           │ │ the first        │   │ ┌──┐┌────┐│      whoever fits nowhere opens a pool
 //           │ └──────────────────┘   └─┴──┴┴────┴┘      on top of the last
 //           └───────────────────────────────────────▶ step
 //
-// Fits: of the gaps between what conflicts, the tightest, the lowest, the highest or the widest. Buffers that live from
-// the first step to the last are left out, and laid on top. Combinations are tried in MindSpore's order, pools first. A
-// later one is kept only if it is smaller; one arena is kept instead of pools only if it is smaller by more than
+// Fits: of the gaps between conflicting buffers, the tightest, the lowest, the highest or the widest. Buffers that live
+// from the first step to the last are laid on top at last. Combinations are tried in MindSpore's order, pools first. A
+// later one is kept only if it is smaller. One arena is kept instead of pools only if it is smaller by more than
 // `margin`.
 //
-// MindSpore tries the first order and the first two fits, and the rest in debug builds. Its margin is 100 MiB. A later
-// order of MindSpore, and its lists of tensors that must be contiguous, are not in here.
+// MindSpore tries the first order and the first two fits, and the rest in debug builds. Its margin is 100 MiB. This
+// planner lacks a later order of MindSpore, and its lists of tensors that must be contiguous.
 //
 // Complexity: O(n r log n) for each combination in one arena, O(n m) for each in pools with m buffers looked at per
-// buffer. Each way of sharing ends after `work` buffers looked at, where a gap counts as 16; but there is always a
+// buffer. Each way of sharing ends after `work` buffers looked at, where a gap counts as 16, but there is always a
 // plan. Guarantee: none. Source: MindSpore, SOMAS.
 #include <algorithm>
 #include <array>

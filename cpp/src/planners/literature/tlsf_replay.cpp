@@ -5,14 +5,12 @@
 //     size     … 64      128     256     512 …      first level: powers of two
 //                |.|.|.|.|.|.|.|.|. . . . |         second level: `splits` parts of each
 //
-// A request looks for the first class all of whose blocks are large enough, so its size is rounded up to a class for
-// the search, not for the block that it gets; of a class the block that was freed longest ago is taken, and what it
-// does not need goes back. A death joins free neighbours. At one step deaths come before births, births by index,
-// deaths by birth.
+// A request searches from the first class whose blocks are all large enough. Of a class, it takes the block that was
+// freed longest ago, and gives back the bytes that it does not need. A death joins free neighbours. At one step, deaths
+// come before births. Births are sorted by index, deaths by birth.
 //
-// As in tinygrad the arena is twice as large as all requests together, so one always fits. tinygrad rounds sizes to
-// blocks of 4096 bytes and has 32 splits: that is "tlsf_replay:block=4096". Here bytes are not rounded unless asked
-// for.
+// As in tinygrad, the arena is twice as large as all requests together, so a request always fits. tinygrad rounds sizes
+// to blocks of 4096 bytes and has 32 splits: that is "tlsf_replay:block=4096". By default, sizes are not rounded here.
 //
 // Complexity: O(n log n). Guarantee: none.
 // Source: tinygrad, memory_planner and TLSFAllocator; Masmano et al., TLSF: a new dynamic memory allocator for

@@ -1,5 +1,5 @@
-// worst_fit: simulates the order; each birth takes the largest free block that fits, the highest among equals,
-// and the arena grows only when none does. Leaves the largest remainders, so that they stay useful.
+// worst_fit: simulates births and deaths in order. Each buffer takes the largest free block that fits, the highest
+// among equals. The arena grows only if no block fits. Remainders are the largest possible, so that they stay useful.
 //
 // Complexity: O(n log n); badly aligned blocks are passed over one by one. Guarantee: none.
 // Source: the overview of greedy, beam and exhaustive planning; Knuth, The Art of Computer Programming 1, 2.5.

@@ -1,16 +1,15 @@
-// xla_heap: buffers by a global order, each into the smallest free chunk that holds it, at the chunk's low end; the
-// endless chunk above everything is taken only when no other fits.
+// xla_heap: places buffers in a global order, each into the smallest free chunk that holds it, at the chunk's low end.
+// The endless chunk above everything is taken only if no other fits.
 //
 //     order=spatial           the largest first, then the longest life
 //     order=temporal          the longest life first, then the largest
 //     order=spatial_temporal  the largest area (bytes x steps) first
 //     order=best              spatial and temporal, the lower peak; spatial if they are equal. XLA's default
 //
-// A chunk begins at the first aligned byte above what is below it, and is measured from there. fit=lowest takes the
-// lowest chunk that fits instead, as a later XLA may be told to. Ties: index.
+// A chunk begins at the first aligned byte above the bytes in use, and its size counts from there. fit=lowest takes the
+// lowest chunk that fits instead, an option of later XLA. Ties: index.
 //
-// Against greedy_by_size: the order's ties differ, and so do chunks with alignment, which there are measured from their
-// first free byte.
+// In greedy_by_size, ties of the order differ, and the size of a chunk counts from its first free byte.
 //
 // Complexity: O(n r log n), twice for order=best. Guarantee: none.
 // Source: OpenXLA, GlobalDecreasingSizeBestFitHeap and ChooseBestHeapAlgorithm (xla/service/heap_simulator). Colocated

@@ -8,11 +8,11 @@
 //          ││ 1 │   0     │           3. the next ones, 4, 5, …, go on from there
 //          └┴───┴─────────┴─▶
 //
-// The target is the lower bound. A buffer is mended at once, while few others are placed. Chance decides how far
-// forward it comes, so a mend has many tries (Luby). If all fail, the buffer is left out, and mended when all others
-// are placed. Six orders with two fits are tried, then the most promising again with twice the work. In between, the
-// best plan is repaired at targets between its peak and the bound: buffers that end above the target are taken out, and
-// mended.
+// The target is the lower bound. A buffer that squeaks is *mended* at once, while few others are placed. Chance decides
+// how far forward it comes, so there are many tries (Luby). If all fail, the buffer is left out, and mended after all
+// others are placed. Six orders with two fits are tried, then the most promising again with twice the work. In between,
+// the best plan is repaired at targets between its peak and the bound: buffers that end above the target are taken out,
+// and mended.
 //
 // It ends when the peak is at the load, or at options.capacity, or when the work is done. Work is counted in buffers
 // looked at. The first order is always placed.

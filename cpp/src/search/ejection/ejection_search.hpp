@@ -1,4 +1,4 @@
-// EjectionSearch: a plan below a target, for conflicts and shapes: a buffer that finds no place ejects what is in its
+// EjectionSearch: a plan below a target, for conflicts and shapes. A buffer that finds no place ejects buffers in its
 // way.
 //
 //     target ▲╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌          4 waits for a place. It goes where the penalties of what it ejects are
@@ -8,11 +8,13 @@
 //            ││ 0    │  2   │   + 4
 //            └┴──────┴──────┴─▶
 //
-// Only offsets at which a buffer touches another one, from above or from below, and the two ends matter: between them
-// the sum does not fall. One sweep over what is in the way finds the least. Ties are broken by chance.
+// Only offsets at which the buffer touches another one, and the two ends of the arena, have to be tried: in between,
+// the sum of penalties is no lower. One sweep over the buffers in the way finds the least sum. Ties are broken by
+// chance.
 //
-// In turn, a run takes waiting buffers by chance, or the largest first. Penalties begin at 1 in each run. A run that
-// moves many buffers in vain is given up. The target is then set less low, and the next run may be longer.
+// One run takes waiting buffers by chance, the next takes the largest first, and so on. Penalties begin at 1 in each
+// run. A run that moves many buffers in vain is given up. Then the target is set higher, and the next run may be
+// longer.
 //
 // Complexity: O(n) for a buffer moved, with shapes O(k log k) for k ranges that are in the way. Guarantee: none.
 // Source: guided ejection search, Nagata and Braysy 2009; there of vehicles' tours.
@@ -41,7 +43,7 @@ class EjectionSearch : public Search {
  private:
   struct Place {
     Bytes offset = kNowhere;
-    std::int64_t penalty = 0;  // of what is ejected
+    std::int64_t penalty = 0;  // of the ejected buffers
   };
 
   void begin(Bytes enough);
@@ -51,7 +53,7 @@ class EjectionSearch : public Search {
   void push_down(const Deadline& deadline);
   Index take_from_pool();
   Place cheapest(Index i);
-  void eject_from(Bytes offset);  // what is in the way there, of the buffer looked at last
+  void eject_from(Bytes offset);  // the buffers in the way there, of the buffer looked at last
 
   const Problem& problem_;
   Obstacles placed_;

@@ -1,5 +1,5 @@
-// OrderSearch: plans of general conflict graphs by orders. Each buffer goes, in its turn, to the lowest offset at which
-// it overlaps nothing that it conflicts with. What matters is the order, and it is changed where the peak is made.
+// OrderSearch: plans of general conflict graphs by orders. In the given order, each buffer gets the lowest offset at
+// which it overlaps no conflicting buffer. The search changes the order at the buffers that make the peak.
 //
 //     offset ▲      ┌────────┐     3 makes the peak. It comes sooner, before something that it conflicts with; or
 //            │      │   3    │     two of what it rests on change places (1 or 2 with 0, on which 1 rests). Then
@@ -10,11 +10,11 @@
 //            └─┴──┴─────┴────┴─▶
 //
 // A change is accepted if its peak is at most the present one, or at most that of some hundred changes ago. So the
-// search walks on plateaus, and now and then uphill. After long without a better peak it begins again, from another
+// search walks on plateaus, and now and then uphill. If no better peak is found for long, it begins again, from another
 // order or from the best.
 //
-// Conflicts of lifetimes and beyond are a matrix of bits, and what is placed is kept by offset. So to place a buffer
-// takes one look at the buffers below its place. Shapes are ignored: buffers are whole.
+// All conflicts are a matrix of bits, and placed buffers are sorted by offset. So placing a buffer takes one look at
+// the buffers below its place. Shapes are ignored.
 //
 // Complexity: O(n) for each buffer that is placed again. Guarantee: none. Source: the moves of hill_climb (TVM, Vela)
 // and of squeaky wheel (Joslin and Clements 1999); late acceptance: Burke and Bykov 2017.
@@ -61,7 +61,7 @@ class OrderSearch : public Search {
   const Problem& problem_;
   std::size_t words_;
   std::vector<std::uint64_t> rows_;
-  std::vector<std::int64_t> weight_;  // per buffer, of it and what it conflicts with
+  std::vector<std::int64_t> weight_;  // per buffer: its size plus those of all conflicting buffers
   Chance chance_;
   std::vector<Bytes> best_;
   Bytes best_peak_ = kMaxBytes;

@@ -1,4 +1,4 @@
-// Trail: what was changed, in order, to be taken back from the end; its oldest entries may be forgotten.
+// Trail: changes in order, to be undone from the end. The oldest entries may be forgotten.
 #pragma once
 
 #include <cstddef>

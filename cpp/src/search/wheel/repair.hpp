@@ -28,7 +28,7 @@ namespace memplan {
 using Rank = std::int64_t;  // lower ranks are placed first
 
 inline constexpr Rank kRankGap = Rank{1} << 24;                       // between two neighbours in a fresh order
-inline constexpr Rank kFixedRank = std::numeric_limits<Rank>::min();  // of what nothing may push out, or rank before
+inline constexpr Rank kFixedRank = std::numeric_limits<Rank>::min();  // nothing may push these out, or rank before
 
 enum class Fit { kLowest, kTightest };
 
@@ -58,7 +58,7 @@ class Repair {
   std::span<const Bytes> offsets() const { return placed_.offsets(); }
   std::span<const Rank> ranks() const { return rank_; }
 
-  // Offsets for all: what is out goes to the lowest place among all others, above the target.
+  // Offsets for all: buffers that are out go to the lowest place among all others, above the target.
   std::vector<Bytes> completed(const Deadline& deadline);
 
   std::int64_t work() const { return work_; }  // buffers looked at
@@ -102,7 +102,7 @@ class Repair {
   std::vector<Moved> moved_;  // since the beginning, or in this turn
   std::vector<Blocked> blocked_;
   std::vector<OffsetRange> open_;  // free of buffers of higher rank
-  std::vector<Blocked> movable_;   // blocked by what ranks lower, within open_
+  std::vector<Blocked> movable_;   // blocked by buffers of lower rank, within open_
   std::vector<Index> neighbours_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace memplan {
 
-// Holds the best plan so far. What it does depends on the problem, the seed and the calls made, never on the clock,
+// Holds the best plan so far. The result depends on the problem, the seed and the calls made, never on the clock,
 // unless a deadline passes during a call.
 class SqueakySearch {
  public:
@@ -23,18 +23,18 @@ class SqueakySearch {
 
   // The starting orders, each with both fits.
   static constexpr std::size_t kStarts = 12;
-  static constexpr std::int64_t kWorkPerStart = 2000;  // what placing a buffer by a start costs, in buffers looked at
+  static constexpr std::int64_t kWorkPerStart = 2000;  // of a buffer that a start places, in buffers looked at
 
-  // Places all by start k < kStarts, mends on the way what would end above the bound, and leaves to step() what could
-  // not be mended. True if that is a better plan than all before. If there is a plan already, gives up once far too
-  // much is out of place.
+  // Places all buffers by start k < kStarts. A buffer that would end above the bound is mended at once. If that fails,
+  // it is left to step(). True if the plan is better than all before. If there is a plan already, gives up once far too
+  // many buffers are out of place.
   bool start(std::size_t k, const Deadline& deadline);
 
   // A plan found elsewhere: an offset per buffer. True if it is better than all before.
   bool offer(std::span<const Bytes> offsets);
 
-  // Goes on for about that much work, or until the peak is at most `enough`: makes the starts that have not been made,
-  // and so on. A start is never interrupted by the end of work. True if the best plan is better than before.
+  // Goes on for about so much work, or until the peak is at most `enough`. It begins with the starts that have not been
+  // made. The end of work never interrupts a start. True if the best plan is better than before.
   bool step(std::int64_t work, const Deadline& deadline, Bytes enough = 0);
 
   Bytes bound() const { return bound_; }
@@ -74,7 +74,7 @@ class SqueakySearch {
   Bytes peak_ = kMaxBytes;
   bool planned_ = false;
 
-  std::array<std::size_t, kStarts> left_out_;   // per start, the least that it left out
+  std::array<std::size_t, kStarts> left_out_;   // per start, the fewest buffers that it left out
   std::array<std::int64_t, kStarts> patience_;  // per start, the work for repairs when it is made next; 0: not made yet
   std::size_t next_again_ = 0;                  // which of the most promising starts is made again next
   bool again_ = false;                          // the last start was made again
