@@ -72,7 +72,7 @@ py::object axes_of(const Axes& axes) {
 }
 
 // A number of rows: an integer, or a fraction as text.
-py::object rows_of(std::int64_t number, std::int64_t per) {
+py::object number_of_rows(std::int64_t number, std::int64_t per) {
   const std::int64_t common = std::gcd(number, per);
   if (common == per) return py::int_(number / per);
   return py::str(std::to_string(number / common) + "/" + std::to_string(per / common));
@@ -84,8 +84,9 @@ py::list dicts_of(const OpSpec& op, const std::vector<Loop>& loops) {
     py::dict dict, reads, writes, early;
     dict["extent"] = loop.extent;
     for (const LoopRead& r : loop.reads)
-      reads[py::str(called(op, r.input))] = std::vector<py::object>{axes_of(r.axes), rows_of(r.step, r.per),
-                                                                    rows_of(r.window, r.per), rows_of(r.before, r.per)};
+      reads[py::str(called(op, r.input))] =
+          std::vector<py::object>{axes_of(r.axes), number_of_rows(r.step, r.per), number_of_rows(r.window, r.per),
+                                  number_of_rows(r.before, r.per)};
     for (const LoopWrite& w : loop.writes)
       writes[py::str(op.outputs[at(w.output)])] = std::vector<py::object>{axes_of(w.axes), py::int_(w.step)};
     std::vector<std::string> sums;
