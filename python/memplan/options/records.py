@@ -133,10 +133,10 @@ class Reading(Record):
 
     overlap: bool | Literal["tflite-micro"] = option(
         True,
-        """Let an output lie over an input that its op is still reading, where ops of a graph say in which order their
-        kernels read and write ("ordered"). "tflite-micro", for a .tflite source: its ops run by the reference kernels
-        of TFLite Micro, as `memplan.tflite.kernels` lists them. False: no op does so. Plans in pools, of several
-        methods and of what `fit` changes do without.""",
+        """Let an output lie over an input that its op is still reading, if the graph says in which order the op's
+        kernel reads and writes ("ordered"). "tflite-micro", for a .tflite source: the reference kernels of TFLite
+        Micro run, as `memplan.tflite.kernels` lists them. False: no outputs lie so. None do in pools, in plans of
+        several methods, and in ops that `fit` changes.""",
         overlapping,
         flag=Flag(
             "KERNELS",
@@ -149,8 +149,8 @@ class Reading(Record):
     signature: str | None = option(
         None,
         """For a .tflite source of several subgraphs: the one to plan, by the key of its signature, or by its own name.
-        By default the first, which TFLite Micro runs. The subgraphs that it runs belong to it, as workspaces of ops;
-        others are not read.""",
+        By default the first, which TFLite Micro runs. The subgraphs that its ops run count as workspaces of these
+        ops. Other subgraphs are not read.""",
         lambda value: text_of(value, "signature"),
         flag=Flag(
             "NAME", "of a .tflite file of several subgraphs: the signature to plan (default: the first subgraph)", str
@@ -160,7 +160,7 @@ class Reading(Record):
     keep_alive: Collection[str] = option(
         (),
         """Names of tensors that are read after the run, besides the outputs: they live to its end, and nothing lies
-        over them. In the graph of the plan they are outputs; inputs and weights stay what they are.""",
+        over them. In the graph of the plan, they are outputs, except inputs and weights.""",
         lambda value: names(value, "keep_alive"),
         flag=Flag("NAME,NAME", "tensors that are read after the run, besides the outputs: they live to its end"),
     )
@@ -178,14 +178,14 @@ class Reading(Record):
     device: Literal["cuda"] | None = option(
         None,
         """"cuda", for a torch source: the ops that eager torch runs on a GPU, estimated without a GPU. Attention and
-        dropout have the kernels of CUDA, and offsets are multiples of 512. ``plan.notes`` says what is not known.""",
+        dropout have the kernels of CUDA, and offsets are multiples of 512. ``plan.notes`` names unknown bytes.""",
         device_of,
     )
 
     kernels: bool = option(
         False,
-        """For a module of torch on the CPU: count what kernels are known to allocate besides their results, such as the
-        copies of oneDNN's convolutions, as workspaces of ops. `plan.run` gives them this room.""",
+        """For a module of torch on the CPU: count the bytes that kernels are known to allocate besides their results,
+        such as the copies of oneDNN's convolutions, as workspaces of ops. `plan.run` gives kernels this room.""",
         switch("kernels"),
     )
 
@@ -395,7 +395,7 @@ class Search(Record):
         """Rows (a, b, price): the price if these two share bytes, one after the other. The plan costs as little as
         memplan can find within the capacity; among such plans, it peaks as low as memplan can find.
         ``plan.pricing`` has the price, and the proven bounds.""",
-        flag=Flag("A,B,N", "what it costs if these two share bytes", written.price, many=True),
+        flag=Flag("A,B,N", "the price if these two share bytes", written.price, many=True),
         excludes={"pools": "", "keep": "", RANGED: ""},
     )
 
@@ -463,7 +463,7 @@ class Search(Record):
 
     on_interrupt: Literal["keep", "raise"] = option(
         "keep",
-        """What Ctrl-C does to a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise"
+        """The effect of Ctrl-C on a search. "keep" returns the best plan so far, whose `interrupted` is True. "raise"
         raises KeyboardInterrupt. "keep" also raises it if there is no plan yet, at the second Ctrl-C, and with
         planners that do not search. Signals reach the main thread only.""",
         interrupting,
