@@ -11,8 +11,8 @@
 
 namespace memplan {
 
-// Takes the better of some greedy plans around what is fixed. Then it asks `planner` for a plan within the bound, and
-// bisects the range between the bound and the best peak. It proves what the planner proves.
+// Takes the best of some greedy plans around pins and reserved bytes. Then it asks `planner` for a plan within the
+// bound, and bisects the range between the bound and the best peak. The proofs of the planner hold for it too.
 Placement around_pins(const Problem& problem, const PlanOptions& options,
                       const std::function<Placement(const Problem&, const PlanOptions&)>& planner,
                       const Parameter& effort);

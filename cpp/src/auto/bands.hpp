@@ -28,7 +28,7 @@ namespace memplan {
 // Buffer k of the problem is `buffers[k]` of the problem that it was taken from.
 struct Band {
   std::vector<Index> buffers;
-  Problem problem;  // with lifetimes alone, if lifetimes can say what conflicts
+  Problem problem;  // with lifetimes alone, if these can express its conflicts
 };
 
 inline constexpr Index kMostInBands = 1 << 13;  // matrices of bits of 8 MiB each
@@ -41,8 +41,8 @@ std::vector<Band> separate_bands(const Problem& problem, const Deadline& deadlin
 // other groups; perhaps one group. O(n^2 x words).
 std::vector<Band> joined_bands(const Problem& problem, const Deadline& deadline);
 
-// Groups by what takes over from what, of a problem without shapes. Empty if there is one group only, or if "may
-// follow" is no partial order. O(n^2 x words).
+// Groups of buffers that take over from one another, in a problem without shapes. Empty if there is one group only, or
+// if "may follow" is no partial order. O(n^2 x words).
 std::vector<Band> likely_bands(const Problem& problem, const Deadline& deadline);
 
 }  // namespace memplan

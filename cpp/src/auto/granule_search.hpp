@@ -1,14 +1,14 @@
 // Granule search: the portfolio for buffers of one alignment.
 //
-// Most tensors of networks are multiples of usual alignments, and a few small ones are not. These few must not cost
-// what the last bytes of a hard problem cost. So the question is asked in two parts:
+// Sizes of most tensors are multiples of usual alignments, and a few small ones are not. These few must not cost as
+// much time as the last bytes of a hard problem. So the question is asked in two parts:
 //
 //   1. In whole granules (problem/granules.hpp), the problem is one without alignments. The portfolio plans it. If the
 //      problem has no shapes, its optimum is that of the problem, rounded up.
-//   2. Then only the tails of what lies highest are open: less than one granule.
+//   2. Then only the tail of the highest buffer is open: less than one granule.
 //
-// For the second part, the plan is turned upside down. A peak that is `tail` bytes below a multiple of the granule asks
-// that what lies highest has a tail at least as large:
+// For the second part, the plan is turned upside down. For a peak that is `tail` bytes below a multiple of the granule,
+// every buffer that lies highest needs a tail at least as large:
 //
 //     granules ▲                        ┌──┬─────┐        upside down, it has to lie lowest, and all else has a base
 //            3 │ ┌──┐▒▒▒▒▒▒▒            │  │     │        of one granule: the search by valleys decides that (exact)

@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-// What takes turns: a search, by the name that plans of its kind are told of.
+// A search that takes turns, and the name under which its plans are reported.
 struct Member {
   std::string_view name;
   std::unique_ptr<Search> search;

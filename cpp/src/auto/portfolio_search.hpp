@@ -16,7 +16,7 @@
 
 namespace memplan {
 
-inline constexpr std::int64_t kMostCovered = 2'000'000'000;  // sections, by all buffers: what a dive costs at least
+inline constexpr std::int64_t kMostCovered = 2'000'000'000;  // pairs of section and buffer: the least cost of a dive
 
 // Whether the caller said how much effort or time a search may take; and how much effort it may take.
 bool says_effort(const PlanOptions& options);
@@ -31,7 +31,7 @@ class PortfolioSearch {
 
   void run(const Deadline& deadline);
 
-  // What comes before the rounds.
+  // The work before the rounds.
   void begin(const Deadline& deadline);
 
   // Every member works for a slice.

@@ -56,7 +56,7 @@ class MaxTree {
   std::size_t first_at_least(Node node, std::size_t begin, Bytes least) const;
 
   std::size_t size_;
-  std::vector<Bytes> largest_;  // per node, without what was added to the runs of its ancestors
+  std::vector<Bytes> largest_;  // per node, without the amounts added to the runs of its ancestors
   std::vector<Bytes> added_;    // per node, to its whole run
 };
 

@@ -21,7 +21,7 @@ class Anneal {
          const Deadline& deadline, Chance& chance);
 
   // Makes moves until the work is used up, or a schedule costs no more than `enough`; false if the deadline ended it.
-  // `work` is what is left.
+  // `work` is the work that is left.
   bool run(double enough, std::int64_t& work);
 
   Schedule best() const;  // within the capacity

@@ -13,7 +13,7 @@ namespace memplan {
 
 struct RerunCandidate {
   Rerun rerun;
-  double freed = 0;  // bytes x steps above the capacity, at most what is too much
+  double freed = 0;  // bytes x steps, as far as these are above the capacity
   double worth = 0;  // the same, each byte at the price that its step was given
   double score = 0;  // worth / cost of the unit, without the units of its inputs
 };
@@ -22,11 +22,11 @@ class Candidates {
  public:
   Candidates(const FitModel& model, Bytes capacity) : model_(model), capacity_(capacity) {}
 
-  // Collects the candidates of a schedule from its walk. `price` says, per op, what a byte is worth while the op runs
-  // for the first time. Without prices, all steps above the capacity are worth the same.
+  // Collects the candidates of a schedule from its walk. `price` has, per op, the worth of a byte while the op runs for
+  // the first time. Without prices, all steps above the capacity are worth the same.
   void look(const Schedule& schedule, const Walk& walk, std::span<const double> price = {});
 
-  // Prepares the answers to the questions below: what is above the capacity, and what blocks of steps need.
+  // Prepares the questions below: sums of bytes above the capacity, and the needs of blocks of steps.
   void measure(const Walk& walk, std::span<const double> price = {});
 
   // Whether the items of a rerun could stay alive instead, as far as its own bytes are concerned.

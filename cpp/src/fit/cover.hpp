@@ -26,8 +26,8 @@ struct Pause {
   Bytes written_over = 0;  // saved at op first - 1, too, if its outputs are written over the item
 };
 
-// The bytes that any schedule needs while an op runs: of what it reads and writes, of its workspace, and of what cannot
-// come back and is used later.
+// The bytes that any schedule needs while an op runs: the items that it reads and writes, its workspace, and items that
+// are used later and cannot come back.
 struct Floor {
   Bytes bytes = 0;
   Index op = kNone;

@@ -15,7 +15,8 @@
 
 namespace memplan {
 
-// At least what any schedule adds; no more than is found before the deadline. O(ops x pauses) and some hundred flows.
+// A lower bound of the cost that any schedule adds, as high as is found before the deadline. O(ops x pauses) and some
+// hundred flows.
 double moments_bound(const FitModel& model, const Cover& cover, const Deadline& deadline);
 
 }  // namespace memplan

@@ -1,8 +1,8 @@
 // Schedule: which units run again before which ops, and the bytes that each step then needs.
 //
 // A schedule is a set of units, each with the stage at which it runs again: stage k is right before op k. Every use
-// reads what was made last. So an item is alive from each time it is made to its last use before it is made again.
-// Tensors are moved out as soon as their bytes are final. They are alive then anyway, so that needs no bytes.
+// reads the latest copy. So an item is alive from each time it is made to its last use before it is made again. Tensors
+// are moved out as soon as their bytes are final. They are alive then anyway, so that needs no bytes.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ class Schedule {
   const std::vector<Index>& again(Index stage) const { return again_[at(stage)]; }  // units, ascending
   std::vector<Rerun> reruns() const;
   double cost() const;
-  double cost_of(Index unit) const;  // what another rerun of it would add
+  double cost_of(Index unit) const;  // of another rerun of it
   std::size_t size() const { return size_; }
 
  private:
@@ -46,10 +46,11 @@ struct FitStep {
   Index op = 0;  // or kNone
   Index stage = 0;
   bool again = false;
-  Index unit = kNone;  // of what runs again
+  Index unit = kNone;  // that runs again
 };
 
-// What runs at a stage before its op: ops in their order, and fetches before the first of them that reads the tensor.
+// The reruns of a stage, before its op: ops in their order, and each fetch before the first of them that reads the
+// tensor.
 std::vector<FitStep> before_stage(const FitModel& model, Index stage, std::span<const Index> units);
 
 // Where an item is made or used in a walk.
@@ -76,7 +77,7 @@ class Walk {
   }
   void collect_events();
 
-  // What a step makes, of what is not kept already; and what it reads.
+  // The items that a step makes and that are not kept already, and the items that it reads.
   const std::vector<Index>& makes(const FitStep& step) const {
     return step.op == kNone ? model_.units[at(step.unit)].items : model_.contents.makes[at(step.op)];
   }

@@ -1,4 +1,4 @@
-// Bound: bytes that every order of the ops needs, whatever tensors share bytes.
+// Bound: bytes that every order of the ops needs, whichever tensors share bytes.
 //
 //     order  … a b │ v │ c …     v runs after some set of ops. The fewest bytes that any such set leaves alive,
 //                                and what v makes, are a bound.
@@ -14,8 +14,8 @@
 
 namespace memplan {
 
-// Looks at the ops that need most in an order, from the top down, until the bound is as high as what the next op needs,
-// or the work is done. The bound holds at any time. A time limit that passes ends it; an interrupt is thrown.
+// Looks at the ops that need most in an order, from the top down, until the bound is as high as the need of the next
+// op, or the work is done. The bound holds at any time. A time limit that passes ends it. An interrupt is thrown.
 OrderBound bound_of(const ContentsModel& model, std::span<const Index> order, std::int64_t work,
                     const Deadline& deadline);
 

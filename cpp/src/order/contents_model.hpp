@@ -1,16 +1,17 @@
-// ContentsModel: the bytes that must be in memory at each op of an order. A *content* is what a tensor holds; tensors
-// that show the same bytes have one content. It counts once, from the op that makes it to the last op that uses it.
+// ContentsModel: the bytes that must be in memory at each op of an order. A *content* is the value in a tensor's bytes.
+// Tensors that show the same bytes have one content. It counts once, from the op that makes it to the last op that uses
+// it.
 //
 // Let S be a set of ops that has all their predecessors. A content is alive after S if its maker is in S, and either a
-// user of it is not in S, or the caller keeps it. So what is alive depends on S alone, not on the order within S. While
-// op v runs after S, these bytes are needed:
+// user of it is not in S, or the caller keeps it. So the alive contents depend on S alone, not on the order within S.
+// While op v runs after S, these bytes are needed:
 //
 //     alive(S) + bytes that v makes + workspace of v - bytes of inputs that v is the last to use and may write over
 //
 // Take the largest of these numbers over all ops of an order. Every plan in this order needs at least that many bytes,
-// whatever tensors share bytes.
+// whichever tensors share bytes.
 //
-// Bytes are counted as in sharing_bound: a slice and what it is cut from, or a part and its whole, count once.
+// Bytes are counted as in sharing_bound: a slice counts once with the whole tensor, and a part with its concatenation.
 #pragma once
 
 #include <algorithm>

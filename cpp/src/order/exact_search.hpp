@@ -24,7 +24,7 @@ struct ExactOrder {
   bool interrupted = false;
 };
 
-// Begins with an order, and a bound that is known. What the order needs is the limit of the search.
+// Begins with an order, and a known bound. The load of the order is the limit of the search.
 ExactOrder search_exactly(const ContentsModel& model, const Blocks& blocks, std::span<const Index> order, Bytes bound,
                           std::int64_t work, const Deadline& deadline, OrderReporter& tell);
 

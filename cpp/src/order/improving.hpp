@@ -20,7 +20,7 @@
 
 namespace memplan {
 
-// The largest need of an order, and how many ops have it: what a better order has less of.
+// The largest need of an order, and how many ops have it. A better order has less.
 struct Height {
   Bytes load = 0;
   std::int64_t peaks = 0;
@@ -36,7 +36,8 @@ class Improving {
   Improving(const ContentsModel& model, const Blocks& blocks, const Deadline& deadline, std::int64_t& work_left,
             OrderReporter& tell);
 
-  // Makes the order better, and tells of it by a name. If the deadline throws, the order keeps what was better by then.
+  // Makes the order better, and tells of it by a name. If the deadline throws, the order keeps the changes made by
+  // then.
   void improve(std::string_view name, std::vector<Index>& order);
 
  private:

@@ -26,7 +26,7 @@ struct OffsetRange {
 
 class Placed {
  public:
-  // At first with what is pinned and reserved. Whoever asks for room asks the deadline too; both outlive it.
+  // At first, with pins and reserved bytes. Asking for room ticks the deadline. Problem and deadline outlive it.
   Placed(const Problem& problem, const Deadline& deadline);
 
   // Buffer i is at that offset from now on.

@@ -43,8 +43,8 @@ class SharedObjects {
   std::vector<std::vector<Index>> members_;  // per object
 };
 
-// Runs through the lives of what has bytes, by `births`, which ascend in birth: before each born(buffer), dead(buffer)
-// is called for what has died by then, by death and index.
+// Runs through the lives of buffers with bytes. `births` ascend in birth. Before each born(buffer), dead(buffer) is
+// called for the buffers that have died by then, by death and index.
 template <class Dead, class Born>
 void live_through(const Problem& problem, const std::vector<Index>& births, const Deadline& deadline, Dead&& dead,
                   Born&& born) {

@@ -4,8 +4,8 @@
 //                    ▲                                  │
 //                    └───── what does not fit ──────────┘
 //
-// Buffers that fit by their load need not have places that fit. So pools are chosen together with places: a planner
-// places what was chosen, and what it cannot place is chosen again (assignment.hpp).
+// Buffers may fit by their load, but not by their places. So pools are chosen together with places: a planner places
+// the chosen buffers, and those that it cannot place are chosen again (assignment.hpp).
 #pragma once
 
 #include <vector>
@@ -27,8 +27,8 @@ struct PlansOfPools {
 // bytes. Each buffer has with it all buffers at fixed distances from it.
 Problem problem_in_pool(const PoolsRequest& request, const std::vector<Index>& buffers, std::size_t pool);
 
-// Chooses pools and places. Throws ProblemError for a request that cannot be, InfeasibleError if no plan fits or none
-// was found, and what solve() throws.
+// Chooses pools and places. Throws ProblemError for an impossible request, InfeasibleError if no plan fits or none was
+// found, and the errors of solve().
 PlansOfPools plans_of_pools(const PoolsRequest& request, const ChosenPlanner& planner, const PlanOptions& options);
 
 }  // namespace memplan

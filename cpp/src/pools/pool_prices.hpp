@@ -19,7 +19,7 @@ namespace memplan {
 
 struct PoolPrices {
   double bound = 0;             // of the cost; rounding is taken off
-  double rounding = 0;          // what was taken off
+  double rounding = 0;          // that was taken off
   std::vector<double> reduced;  // per buffer and pool: cost and price; infinite if it is refused
   std::vector<double> regret;   // per buffer and pool: reduced, less the least of the buffer
 };

@@ -32,7 +32,7 @@ class Cores {
   // it is set. Problem and pairs outlive it.
   Cores(const Problem& problem, std::span<const PairPrice> pairs, int tries, std::function<bool()> stop, OnPlan found);
 
-  // A bound of what the pairs cost within the capacity. `price` is what the best plan pays, kept up to date by `found`.
+  // A lower bound of the price within the capacity. `price` is the price of the best plan, kept up to date by `found`.
   std::int64_t bound_of_price(Bytes capacity, const std::int64_t& price, const Deadline& deadline);
   // If no plan pays less than `price`: a lower bound of the peaks of the plans that pay `price`. It is `peak`, the peak
   // of the best such plan, if no such plan peaks lower; else `known`.

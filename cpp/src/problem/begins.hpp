@@ -18,7 +18,7 @@
 namespace memplan {
 
 struct Begin {
-  Step event;  // numbered so that what happens before has the lower number
+  Step event;  // if one event happens before another, it has the lower number
   Index buffer;
 };
 
@@ -33,8 +33,8 @@ class Begins {
   }
 
   // Calls f(buffer) for each buffer that begins at `end` or at a higher event that does not happen after it.
-  // `before_reached(chain, begins)` says how many of these begins come before the first that `end` happens before or
-  // is. O(log n) for each chain that has later ones, besides what it calls.
+  // `before_reached(chain, begins)` says how many of these begins come before the first that equals `end` or that `end`
+  // happens before. O(log n) for each chain that has later ones, besides the calls.
   template <class BeforeReached, class F>
   void for_each_apart(Step end, BeforeReached&& before_reached, F&& f) const {
     for (const std::size_t c : by_latest_) {

@@ -1,9 +1,9 @@
 // CliqueSearch: the heaviest set of vertices of a graph of which every two are joined.
 //
-// Branch and bound. At a node, what may still join the clique is coloured: a colour is a set of which no two are
-// joined, so a clique takes at most one of them. The weight of a vertex is spread over several colours, as far as they
-// need it, so their weights add up to a bound that is close. Vertices whose bound stays below the best clique need no
-// branch. Each other vertex is a branch, with the vertices before it left out.
+// Branch and bound. At a node, the vertices that may still join the clique are coloured. A colour is a set of which no
+// two are joined, so a clique takes at most one of them. The weight of a vertex is spread over several colours, so that
+// the weights of the colours add up to a close bound. Vertices whose bound stays below the best clique need no branch.
+// Each other vertex is a branch, with the vertices before it left out.
 //
 //     weights 5 4 | 3 2 | …     the first colour takes 4 of both and leaves 1 of the first vertex for a later one
 //
@@ -93,7 +93,7 @@ class CliqueSearch {
   std::size_t untold_ = 0;  // work that nobody was told of
   Bytes best_weight_ = 0;
   std::vector<Index> best_;
-  // Of the search in progress, on what is worth trying:
+  // Of the search in progress, on the vertices that are worth trying:
   std::vector<Index> vertices_;
   std::optional<WeightedGraph> sub_;
   std::vector<std::unique_ptr<Level>> levels_;

@@ -6,7 +6,8 @@
 //            │ │####│
 //            └─┴────┴─▶ step
 //
-// So each step has a least address below which all that is alive then may have room. The bound is the highest of these.
+// So each step has a least address below which all its buffers may have room. The bound is the highest of these
+// addresses.
 #pragma once
 
 #include "memplan/problem.hpp"

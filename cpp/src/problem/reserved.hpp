@@ -16,7 +16,7 @@ std::vector<Reserved> united(std::vector<Reserved> ranges);
 std::vector<Reserved> throughout(std::span<const Reserved> ranges, Step first, Step last);
 
 // The lowest address below which so many bytes are left by ranges that do not overlap and are sorted by where they
-// begin. What follows a range begins at a multiple of `unit`.
+// begin. Bytes after a range begin at a multiple of `unit`.
 Bytes end_beside(std::span<const Reserved> ranges, Bytes bytes, Bytes unit = 1);
 
 }  // namespace memplan

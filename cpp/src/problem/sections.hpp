@@ -29,7 +29,7 @@ struct Sections {
   std::vector<Index> buffer;       // of the problem
   std::vector<Index> first, last;  // it covers the sections [first, last)
   std::vector<Bytes> size;         // rounded up
-  std::vector<Bytes> padding;      // what was added
+  std::vector<Bytes> padding;      // that was added
   std::vector<Bytes> alignment;
   std::vector<Index> twin;    // the first item that is identical to it
   std::vector<Bytes> lowest;  // the least offset that it may have; empty: 0

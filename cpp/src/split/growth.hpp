@@ -17,14 +17,14 @@
 
 namespace memplan {
 
-// Who makes and reads what.
+// The makers, readers and views of tensors.
 struct Links {
   explicit Links(const Graph& graph);
 
   const Graph& graph;
   std::vector<Index> maker;                 // per tensor; kNone: it is there from the beginning
   std::vector<std::vector<Index>> readers;  // per tensor
-  std::vector<Index> root;                  // per tensor: what it is a view of, or itself
+  std::vector<Index> root;                  // per tensor: the tensor that it shows, or itself
   std::vector<std::vector<Index>> family;   // per root: itself and its views
   std::vector<bool> stays;                  // per root: the caller gets it, or a view of it
 };
@@ -33,7 +33,7 @@ class Growth {
  public:
   Growth(const Links& links, Index op, Index loop);
 
-  // Takes in the largest tensor that it can, and all ops between members if these go along; false if there is none.
+  // Takes in the largest tensor that it can, and all ops between members, if these fit; false if there is none.
   bool grow();
   Region region(Index pieces) const;
   std::int64_t longest() const;  // extent of a loop

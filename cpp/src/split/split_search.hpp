@@ -1,9 +1,9 @@
 // SplitSearch: which regions to split, and into how many pieces, so that the load is within a capacity.
 //
-// Every op of the graph has a need: the most bytes that are alive while it, or one of its pieces, runs. The search looks
-// at the op whose need is highest above the capacity. It grows regions (growth.hpp) from that op, and from the ops that
-// make or read what is alive there; for each region on the way, and for all that can be reached, it splits the graph and
-// counts (split_judge.hpp). It takes the region that leaves the least bytes above the capacity, over all ops, and goes
+// Every op of the graph has a need: the most bytes that are alive while it, or one of its pieces, runs. The search
+// looks at the op whose need is highest above the capacity. It grows regions (growth.hpp) from that op, and from the
+// ops that make or read the tensors alive there. For each region on the way, it splits the graph and counts
+// (split_judge.hpp). It takes the region that leaves the fewest bytes above the capacity, summed over all ops, and goes
 // on.
 //
 //     need  ▲    █                     ▲                     regions that are taken stay, unless a later one
@@ -11,10 +11,10 @@
 //           │▄▆█▆█▆█▆▄                 │▄▆▅▅▅▅█▆▄
 //           └──────────▶ op            └──────────▶ op
 //
-// Rows are kept. Where that is not low enough, and where it costs more, ops make them again.
+// Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more.
 //
-// It is a descent without a guarantee: what it does not reach may be possible. Same input, same result, unless the time
-// limit or `stop` ends it.
+// It is a descent without a guarantee: a capacity that it does not reach may be possible. The same input gives the same
+// result, unless the time limit or `stop` ends it.
 // Complexity: each region that is looked at takes a split of the graph and its buffers.
 #pragma once
 
@@ -36,12 +36,12 @@ class SplitSearch {
 
   // Within the capacity, or as low as is found; rows are made `again` only if nothing else reaches that.
   SplitState reached(Bytes capacity, bool again);
-  // Without the regions that are not needed for this load, and the others in as few pieces as suffice for it; rows are
-  // kept or made again, as costs less, where they may be.
+  // The state without regions that this load does not need, and with the fewest pieces that it allows. With `again`,
+  // rows are kept or made again, whichever costs less.
   SplitState with_less(SplitState state, Bytes enough, bool again);
 
  private:
-  // Regions, and what the graph needs with them.
+  // Regions, and the needs of the graph with them.
   struct Found {
     std::vector<Region> regions;
     const Judged* judged = nullptr;  // nullptr: there is nothing

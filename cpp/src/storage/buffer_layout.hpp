@@ -22,10 +22,10 @@ struct BufferPlaces {
 
 // The problem of these buffers with the pins, reserved bytes, distances and conflicts that the layout asks for. Throws
 // GraphError for a name that no tensor or workspace in the arena has, and for tensors that share a buffer although the
-// layout forbids it; ProblemError for what no plan of the buffers can have.
+// layout forbids it. Throws ProblemError for demands that no plan can meet.
 Problem with_layout(const Graph& graph, const BufferPlaces& lies);
 
-// Without what shares bytes in buffers of which the layout asks for something.
+// `shared` without the pairs in buffers that the layout names.
 std::vector<Shared> shared_elsewhere(const Graph& graph, const BufferPlaces& lies, std::vector<Shared> shared);
 
 }  // namespace memplan

@@ -14,7 +14,7 @@
 
 namespace memplan {
 
-// Joins storages by choice, op by op; returns what was chosen. If `wanted` has a value: joins its safe pairs, and no
+// Joins storages by choice, op by op, and returns the choices. If `wanted` has a value: joins its safe pairs, and no
 // others, whatever that does to the load. Throws GraphError for a donated name that is no input.
 std::vector<Shared> share(FormingStorages& storages, const Graph& graph, const HappensBefore& order,
                           const StorageOptions& options, const Wanted& wanted = {});

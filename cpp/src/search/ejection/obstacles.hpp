@@ -44,7 +44,7 @@ class Obstacles {
   Bytes offset(Index i) const { return offsets_[at(i)]; }  // kNowhere: not placed
   std::span<const Bytes> offsets() const { return offsets_; }
 
-  // Finds what is in the way of buffer i, for the two below.
+  // Finds the buffers in the way of buffer i, for the two below.
   void look(Index i);
   std::span<const Range> ranges() const { return ranges_; }  // by `after`
   std::span<const End> ends() const { return ends_; }        // their `before`, ascending
@@ -64,7 +64,7 @@ class Obstacles {
   std::vector<Bytes> offsets_;
   std::size_t words_;
   std::vector<std::uint64_t> rows_;         // without shapes: who meets whom
-  std::vector<End> by_begin_, by_end_;      // without shapes: what is placed
+  std::vector<End> by_begin_, by_end_;      // without shapes: placed buffers
   std::vector<std::vector<Range>> around_;  // with shapes, per buffer: ranges as if the neighbour lay at 0
   std::vector<Range> ranges_;
   std::vector<End> ends_;

@@ -45,7 +45,8 @@ class Pairs {
   Bytes alignment(Index i) const { return problem_->alignment(items_[at(i)]); }
   Index buffer(Index i) const { return items_[at(i)]; }
 
-  // What the offset of j less that of i may be, ascending; a single gap without ends if they do not meet. i < j.
+  // The allowed differences of the offset of j minus that of i, ascending; one gap without ends if they do not meet. i
+  // < j.
   std::span<const OffsetGap> gaps(Index i, Index j) const { return gaps_[pair(i, j)]; }
 
   // Whether i and j can be exchanged.
@@ -69,7 +70,7 @@ class Pairs {
   std::vector<Left> left_;  // in the order in which they were left out
 };
 
-// What the offset of b less that of a may be.
+// The allowed differences of the offset of b minus that of a.
 std::vector<OffsetGap> gaps_between(const Problem& problem, Index a, Index b);
 
 // The buffers with bytes, in parts that no chain of pairs connects. O(n^2). The buffer `ground` has its place: it

@@ -6,15 +6,15 @@
 //            │ │    │▒▒▒▒▒▒│  │     capacity - floor - bytes of the items without a place there
 //            └─┴────┴──────┴──┴─▶ section
 //
-// When an item is placed at its base, the bases of others rise to its top. If no base reaches the floor of a section
-// any more, the floor rises to the least base that is left. That costs slack. If slack would be negative, no plan is
-// left. The bases determine the floors, and a floor that rises never raises a base, so one pass is enough.
+// When an item is placed at its base, the bases of others rise to its top. If no item has its base at the floor of a
+// section any more, the floor rises to the least base there. That costs slack. If slack became negative, no plan would
+// be left. The bases determine the floors, and a floor that rises never raises a base, so one pass is enough.
 //
 // The items are kept in a tree over the S sections, each on O(log S) nodes; the items that cover a section are on one
 // path. A node remembers a lower bound of the least base of its items, and computes the base only if the bound does not
 // decide.
 //
-// Complexity: placing costs O(items that begin in its life + what it raises + log S per floor that loses its support).
+// Complexity: placing costs O(items that begin in its life + raised bases + log S per floor that loses its support).
 #pragma once
 
 #include <cstdint>
@@ -59,13 +59,13 @@ class Floors {
   Index changed_from() const { return from_; }
   Index changed_to() const { return to_; }
 
-  // What the floors cost that the last place or rule_out raised, each as a share of the slack there.
+  // The cost of the floors that the last place or rule_out raised: the sum of their shares of the slack there.
   double waste() const { return waste_; }
 
   // After a place or rule_out that returned false: a section where no plan is left.
   Index dead_at() const { return dead_at_; }
 
-  // Items whose base changed since a mark, with what it was.
+  // Items whose base changed since a mark, with the old base.
   struct ItemChange {
     Index item;
     Bytes base;
@@ -76,8 +76,8 @@ class Floors {
   std::int64_t work() const { return work_; }
 
  private:
-  // What a section was; or, with `section` kNone, that the item `support` was placed: until then it was what held up
-  // the floors of all that it covers, at its base.
+  // The old state of a section. If `section` is kNone: the item `support` was placed, which until then supported the
+  // floors of its sections at its base.
   struct SectionChange {
     Index section, support;
     Bytes floor, slack;

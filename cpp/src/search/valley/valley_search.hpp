@@ -34,7 +34,7 @@
 // the first multiply these scores by random factors, so that each run tries another part of the tree. The seed and the
 // number of the run determine the factors.
 //
-// Complexity: exponential; a node costs what its children change (floors.hpp, valleys.hpp).
+// Complexity: exponential; the cost of a node is that of the changes by its children (floors.hpp, valleys.hpp).
 // Guarantee: exact, for items without shapes and without conflicts beyond lifetimes.
 // Source: memplan. Bottom-left justified plans: Baker, Coffman and Rivest 1980. Sections and their propagation:
 // MiniMalloc (Moffitt 2023). Restarts: Luby, Sinclair and Zuckerman 1993.

@@ -50,7 +50,7 @@ class Valleys {
   bool joined(Index section) const { return crossing_[section] > 0; }
 
   // The valley with the most constrained section in [from, to). No item still to come crosses the ends of this range.
-  // Each section's number of choices is multiplied by what factor(section) gives.
+  // Each section's number of choices is multiplied by factor(section).
   template <class Factor>
   const Valley* most_constrained(Index from, Index to, Factor&& factor) {
     refresh(factor);
@@ -79,7 +79,7 @@ class Valleys {
   std::vector<Index> difference_;
   std::size_t leaves_ = 1;
   std::vector<Index> best_;  // a tree: the begin of the best valley below each node, or kNone
-  Index from_ = 0, to_ = 0;  // what may have changed
+  Index from_ = 0, to_ = 0;  // sections that may have changed
 };
 
 template <class Factor>
