@@ -9,7 +9,7 @@ from .wing import WING as WING
 from .wing import require_jax
 
 if TYPE_CHECKING:
-    from .budgets import Fitted
+    from .budgets import Fitted, Tried
     from .schedulers import Flags
 
 
@@ -21,11 +21,16 @@ def fit(
     kwargs: Mapping[str, Any] | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    compilations: int = 25,
+    time_limit: float | None = None,
+    on_tried: Callable[[Tried], object] | None = None,
 ) -> Fitted:
     """A function whose gradient is within a budget of XLA's temporaries, at the least cost that is found.
 
-    The function is cut into regions that compute again what they do not save, by `jax.checkpoint`. XLA compiles each
-    choice that is tried, under the flags of the process, and says what it needs. Nothing runs.
+    The function is cut into regions that compute again what they do not save, by `jax.checkpoint`: layers, if it has
+    some, and bodies of scans. Values are saved first that spare the most operations for a byte. Backward ends with a
+    region, gradients of its weights too, before it begins with the one before. XLA compiles each choice that is tried,
+    under the flags of the process, and says what it needs. Nothing runs.
 
     Results and gradients are those of the function, up to rounding: XLA may fuse other ops.
 
@@ -40,6 +45,12 @@ def fit(
         Example arguments, or their shapes as `jax.ShapeDtypeStruct`.
     argnums, has_aux
         As for `jax.value_and_grad`.
+    compilations
+        How many choices are compiled at most, with the function as it is.
+    time_limit
+        Seconds after which no other choice is compiled.
+    on_tried
+        Is called with each choice that was compiled: the bytes and operations that XLA counts.
 
     Returns
     -------
@@ -52,6 +63,8 @@ def fit(
         jax is not installed.
     InfeasibleError
         No choice that was tried is within the budget. The message says what the least one needs. It is no proof.
+    KeyboardInterrupt
+        Ctrl-C, before a choice was found that fits. After that, Ctrl-C ends the search, and keeps the best.
     SourceError
         The function does not compile with these arguments.
     TypeError, ValueError
@@ -66,7 +79,17 @@ def fit(
     require_jax()
     from .budgets import fit
 
-    return fit(function, budget, args=args, kwargs=kwargs, argnums=argnums, has_aux=has_aux)
+    return fit(
+        function,
+        budget,
+        args=args,
+        kwargs=kwargs,
+        argnums=argnums,
+        has_aux=has_aux,
+        compilations=compilations,
+        time_limit=time_limit,
+        on_tried=on_tried,
+    )
 
 
 def flags(source: Any, *, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None) -> Flags:

@@ -7,6 +7,7 @@ documented: `eqn.primitive.get_bind_params` and `bind`, as `jax.core.eval_jaxpr`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -20,10 +21,14 @@ _JITTED = ("pjit", "jit")  # equations that call a jaxpr, and nothing else
 def jaxpr_of(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Any]:
     """The closed jaxpr of a function of arrays, calls of jitted functions written out; and the tree of its results."""
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-    tree = jax.tree.structure(shape)
+    return flattened(closed), jax.tree.structure(shape)
+
+
+def flattened(closed: Any) -> Any:
+    """A closed jaxpr, calls of jitted functions written out."""
     if any(eqn.primitive.name in _JITTED for eqn in closed.jaxpr.eqns):
-        closed = jax.make_jaxpr(lambda *args: evaluated(closed, args))(*closed.in_avals)
-    return closed, tree
+        return jax.make_jaxpr(lambda *args: evaluated(closed, args))(*closed.in_avals)
+    return closed
 
 
 def evaluated(closed: Any, args: Sequence[Any]) -> list[Any]:
@@ -52,7 +57,8 @@ def bound(eqn: Any, given: Sequence[Any]) -> list[Any]:
     except AttributeError as error:
         raise UnsupportedError(f"jax {jax.__version__} lacks a name that memplan.jax.fit needs: {error}") from None
     functions, params = ([], params) if isinstance(params, dict) else params  # older versions give functions apart
-    made = eqn.primitive.bind(*functions, *given, **params)
+    with _line_of(eqn):
+        made = eqn.primitive.bind(*functions, *given, **params)
     return list(made) if eqn.primitive.multiple_results else [made]
 
 
@@ -62,6 +68,17 @@ def value_of(variable: Any, known: dict[Any, Any]) -> Any:
 
 def is_literal(variable: Any) -> bool:
     return isinstance(variable, core.Literal)
+
+
+def _line_of(eqn: Any) -> AbstractContextManager[None]:
+    """In it, equations get the line of code of this one."""
+    try:
+        from jax._src import source_info_util
+
+        context: AbstractContextManager[None] = source_info_util.user_context(eqn.source_info.traceback)
+        return context
+    except (ImportError, AttributeError):
+        return nullcontext()
 
 
 def place_of(eqn: Any) -> str:

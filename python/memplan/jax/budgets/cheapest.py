@@ -1,20 +1,33 @@
-"""`memplan.jax.fit`: the cheapest regions for which a step is within a budget, as XLA itself counts."""
+"""`memplan.jax.fit`: the cheapest way to compute again for which a step is within a budget, as XLA itself counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import jax
 
 from ... import calls, sizes
 from ...errors import SourceError
+from ...options import checks
 from ...plans.failing import InfeasibleError
-from .regions import POLICIES, Choice, Traced
+from . import costs
+from .regions import Choice, Traced, equation_of
+from .values import Value, worthy
 
-_REGIONS = (1, 2, 4, 8, 16)
-_HALVINGS = 4  # of how many regions compute again
+_POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable")  # what people try first
+_REGIONS = (4, 8)
+_FIRST, _SECOND, _MORE = 0.2, 0.5, (0.1, 0.35)  # of the bytes that are worth saving
+_CLOSE = 0.98  # of the budget: no search for less than what is left
+_FREE, _LITTLE = 1.002, 0.001  # of the operations: no search for better, or for so little
+_GOOD = 1.01  # no other regions are tried, only more to save
+_IN_SCANS = 0.1  # of what is worth saving is outside of scans: no regions there
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,8 @@ class Fitted:
         All that was compiled on the way.
     policy : str
         What to write by hand for the same.
+    interrupted : bool
+        Ctrl-C ended the search; this is the best that was found until then.
     """
 
     function: Callable[..., Any] = field(repr=False)
@@ -50,14 +65,32 @@ class Fitted:
     after: Tried
     tried: tuple[Tried, ...] = field(repr=False)
     policy: str = field(repr=False)
+    interrupted: bool = False
+    _how: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of jax.value_and_grad
 
     @property
     def added_flops(self) -> float:
         """Operations that are added, as a share of those of the step as it was."""
         return self.after.flops / self.before.flops - 1 if self.before.flops else 0.0
 
+    def seconds(self, *args: Any, **kwargs: Any) -> tuple[float, float]:
+        """Seconds of a step of the function as it was, and of this one: the least of five runs with these arrays."""
+        steps = [jax.jit(jax.value_and_grad(each, **self._how)) for each in (self.function, self)]
+        for step in steps:
+            jax.block_until_ready(step(*args, **kwargs))
+        taken: list[list[float]] = [[], []]
+        for _ in range(5):
+            for times, step in zip(taken, steps, strict=True):
+                begin = time.perf_counter()
+                jax.block_until_ready(step(*args, **kwargs))
+                times.append(time.perf_counter() - begin)
+        return min(taken[0]), min(taken[1])
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _chosen(self.function, self.after.choice)(*args, **kwargs)
+        if self.after.choice is None:
+            return self.function(*args, **kwargs)
+        traced = _traced(self.function, args, kwargs)
+        return _run(traced, self.after.choice, args, kwargs)
 
     def __str__(self) -> str:
         before, after = (sizes.with_bytes(tried.temporaries) for tried in (self.before, self.after))
@@ -73,36 +106,57 @@ def fit(
     kwargs: Mapping[str, Any] | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    compilations: int = 25,
+    time_limit: float | None = None,
+    on_tried: Callable[[Tried], object] | None = None,
 ) -> Fitted:
     """See `memplan.jax.fit`."""
     given, named = calls.positional(args), calls.keywords(kwargs)
+    asked = sizes.budget_of(budget, "budget")
+    how = {"argnums": argnums, "has_aux": has_aux}
+    most, limit = checks.integer(compilations, "compilations", 1, 10**6), checks.seconds(time_limit, "time_limit")
+    end = math.inf if limit is None else time.perf_counter() + limit
 
     def measured(choice: Choice | None) -> Tried:
-        step = jax.value_and_grad(_chosen(function, choice), argnums=argnums, has_aux=has_aux)
+        def chosen(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs) if choice is None else _run(traced, choice, args, kwargs)
+
         try:
-            compiled = jax.jit(step).lower(*given, **named).compile()
+            compiled = jax.jit(jax.value_and_grad(chosen, **how)).lower(*given, **named).compile()
         except Exception as error:
             first = next(iter(str(error).splitlines()), "")
             raise SourceError(
                 f"the gradient of the function does not compile: {type(error).__name__}: {first}"
             ) from error
-        costs = compiled.cost_analysis() or {}
-        return Tried(choice, compiled.memory_analysis().temp_size_in_bytes, float(costs.get("flops", 0.0)))
+        found = Tried(choice, compiled.memory_analysis().temp_size_in_bytes, costs.of_compiled(compiled))
+        tried.append(found)
+        if on_tried is not None:
+            on_tried(found)
+        return found
 
-    asked = sizes.budget_of(budget, "budget")
+    tried: list[Tried] = []
     before = measured(None)
     capacity = asked.of(lambda: before.temporaries)
-    tried = [before]
     if before.temporaries <= capacity:
-        return Fitted(function, capacity, before, before, tuple(tried), "as it is")
+        return Fitted(function, capacity, before, before, tuple(tried), "as it is", _how=how)
     traced = _traced(function, given, named)
-    for policy in POLICIES:
-        for choice in _choices(traced, policy):
-            tried.append(measured(choice))
-        fitting = [each for each in tried if each.temporaries <= capacity]
-        if fitting:
-            break
-    else:
+    search = _search(traced, worthy(traced, _places(given, named, argnums)), before, capacity)
+    interrupted = False
+    try:
+        answer: Any = None  # of the first choice
+        while len(tried) < most and time.perf_counter() < end:
+            choice = search.send(answer)
+            answer = measured(choice)
+            if answer.temporaries <= capacity and answer.flops <= _FREE * before.flops:
+                break
+    except StopIteration:
+        pass
+    except KeyboardInterrupt:
+        if not any(each.temporaries <= capacity for each in tried):
+            raise
+        interrupted = True
+    fitting = [each for each in tried if each.temporaries <= capacity]
+    if not fitting:
         least = min(tried, key=lambda each: each.temporaries)
         raise InfeasibleError(
             f"no choice of regions was found whose temporaries fit {sizes.with_bytes(capacity)}; the least found needs "
@@ -111,52 +165,87 @@ def fit(
             peak=least.temporaries,
         )
     best = min(fitting, key=lambda each: (each.flops, each.temporaries))
-    for fewer in _fewer(best, capacity, measured):
-        tried.append(fewer)
-        if fewer.temporaries <= capacity and (fewer.flops, fewer.temporaries) < (best.flops, best.temporaries):
-            best = fewer
     assert best.choice is not None
-    return Fitted(function, capacity, before, best, tuple(tried), _written(traced, best.choice))
+    return Fitted(function, capacity, before, best, tuple(tried), _written(traced, best.choice), interrupted, _how=how)
 
 
-def _choices(traced: Traced, policy: str) -> Iterator[Choice]:
-    """What is tried first: even cuts, of which all but the last region compute again."""
-    if traced.has_scans:
-        yield Choice(1, 0, policy, bodies=True)
-    seen = set[tuple[int, ...]]()
-    for regions in _REGIONS:
-        bounds = tuple(traced.bounds(regions))
-        if bounds not in seen:
-            seen.add(bounds)
-            count = len(bounds) - 1
-            yield Choice(regions, max(1, count - 1), policy)
+def _search(traced: Traced, values: Sequence[Value], before: Tried, capacity: int) -> Generator[Choice, Tried, None]:
+    """Choices to try; each is told what XLA needs for the one before.
 
+    Each way of cutting has its line: nothing is saved, then more and more of the values that are worth most, until all
+    are saved. What XLA needs falls at first, where less is computed again at once, and rises then.
+    """
+    sums = [0, *accumulate(value.bytes for value in values)]
+    ways = _ways(traced, values)
+    lines = dict[Choice, dict[int, Tried]]()
 
-def _fewer(best: Tried, capacity: int, measured: Callable[[Choice | None], Tried]) -> Iterator[Tried]:
-    """Fewer regions that compute again, as long as that fits: by halvings."""
-    choice = best.choice
-    assert choice is not None
-    low, high = 0, choice.wrapped  # too few, enough
-    for _ in range(_HALVINGS):
-        if high - low <= 1 or choice.bodies:
+    def at(way: Choice, count: int) -> Generator[Choice, Tried, None]:
+        names = frozenset(name for value in values[:count] for name in value.names)
+        lines[way][count] = yield way._replace(saved=names)
+
+    def share(part: float, low: int = 0, high: int = len(values)) -> int:
+        wanted = sums[low] + part * (sums[high] - sums[low])
+        return min(high, max(low, bisect_right(sums, wanted) - 1))
+
+    def best() -> float:
+        fitting = [found.flops for line in lines.values() for found in line.values() if found.temporaries <= capacity]
+        return min(fitting, default=math.inf) / max(1.0, before.flops)
+
+    for way in ways:
+        if best() <= _GOOD:
+            break
+        lines[way] = {}
+        yield from at(way, share(_FIRST))
+        fits = lines[way][share(_FIRST)].temporaries <= capacity
+        yield from at(way, share(_SECOND) if fits else 0)
+    if best() > _GOOD:
+        for policy in _POLICIES:
+            for bounds in dict.fromkeys((ways[0].bounds, traced.apart(traced.whole))):
+                way = next(way for way in ways if way.bounds == bounds)
+                yield way._replace(saved=policy)
+    if best() == math.inf:
+        for way in sorted(ways, key=lambda way: min(found.temporaries for found in lines[way].values()))[:2]:
+            for part in _MORE:
+                yield from at(way, share(part))
+    while True:
+        open_ = []
+        for way, line in lines.items():
+            fitting = [count for count, found in line.items() if found.temporaries <= capacity]
+            if fitting:
+                low = max(fitting)
+                high = min((count for count in line if count > low), default=len(values))
+                gain = line[low].flops - line.get(high, before).flops
+                if high - low > 1 and gain > _LITTLE * before.flops and line[low].temporaries < _CLOSE * capacity:
+                    open_.append((line[low].flops, low, high, way))
+        if not open_:
             return
-        middle = (low + high) // 2
-        found = measured(choice._replace(wrapped=middle))
-        yield found
-        low, high = (low, middle) if found.temporaries <= capacity else (middle, high)
+        _, low, high, way = min(open_)
+        below, above = lines[way][low].temporaries, lines[way].get(high, before).temporaries
+        part = (capacity - below) / max(1, above - below)
+        middle = share(min(0.9, max(0.1, part)), low, high)
+        yield from at(way, min(high - 1, max(low + 1, middle)))
 
 
-def _chosen(function: Callable[..., Any], choice: Choice | None) -> Callable[..., Any]:
-    """The function in regions."""
-    if choice is None:
-        return function
+def _ways(traced: Traced, values: Sequence[Value]) -> list[Choice]:
+    """Regions to begin with. All but the last compute again: backward begins with that."""
+    weights = [0] * len(traced.eqns)
+    for value in values:
+        weights[equation_of(value.names[0])] += value.bytes
+    outside = sum(weight for k, weight in enumerate(weights) if k not in traced.scans)
+    cuts = [traced.layers(), *(traced.even(regions, weights) for regions in _REGIONS), traced.whole]
+    if outside <= _IN_SCANS * sum(weights):
+        cuts = [traced.whole]
+    scans = bool(traced.scans)
+    cuts = [bounds for bounds in map(traced.apart, cuts) if len(bounds) > 2] + [traced.apart(traced.whole)]
+    found = dict.fromkeys(Choice(b, max(1, len(b) - 2), bodies=scans, tied=len(b) > 2) for b in cuts)
+    if scans:
+        found[next(iter(found))._replace(chunked=True)] = None
+    return [*found]
 
-    def in_regions(*args: Any, **kwargs: Any) -> Any:
-        traced = _traced(function, args, kwargs)
-        arrays, _ = _split(args, kwargs)
-        return jax.tree.unflatten(traced.tree, traced.results(choice, arrays))
 
-    return in_regions
+def _run(traced: Traced, choice: Choice, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    arrays, _ = _split(args, kwargs)
+    return jax.tree.unflatten(traced.tree, traced.results(choice, arrays))
 
 
 def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Traced:
@@ -169,10 +258,21 @@ def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     return Traced(flat, arrays)
 
 
+def _places(args: Sequence[Any], kwargs: Mapping[str, Any], argnums: int | Sequence[int]) -> list[int]:
+    """Which of the arrays have a gradient."""
+    chosen = {k % len(args) for k in ([argnums] if isinstance(argnums, int) else argnums)}
+    marks = [k in chosen for k, arg in enumerate(args) for leaf in jax.tree.leaves(arg) if _is_array(leaf)]
+    return [place for place, marked in enumerate(marks) if marked]
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") or isinstance(leaf, (int, float, complex))
+
+
 def _split(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
     """The arrays among all leaves of the arguments, and how arguments are made of others; the rest stays as it is."""
     leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
-    places = [k for k, leaf in enumerate(leaves) if hasattr(leaf, "dtype") or isinstance(leaf, (int, float, complex))]
+    places = [k for k, leaf in enumerate(leaves) if _is_array(leaf)]
 
     def joined(arrays: Sequence[Any]) -> Any:
         whole = list(leaves)
@@ -185,9 +285,17 @@ def _split(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], C
 
 def _written(traced: Traced, choice: Choice) -> str:
     """What to write by hand."""
-    how = f"jax.checkpoint(..., policy=jax.checkpoint_policies.{choice.policy})"
-    if choice.bodies:
-        return f"{how} around the body of each jax.lax.scan"
-    lines = [f"{how} around each of these:"]
+    lines = [f"jax.checkpoint(..., policy=jax.checkpoint_policies.{_policy(choice)}) around each of these:"]
     lines += [f"  from {first or '?'} to {last or '?'}" for first, last in traced.places(choice)]
+    if choice.bodies:
+        lines += ["  the body of each jax.lax.scan" + ", and the scan is one of scans" * choice.chunked]
+    named = Counter(traced.described(name) for name in sorted(choice.names))
+    lines += ["with jax.ad_checkpoint.checkpoint_name(..., 'saved') for:"] * bool(named)
+    lines += [f"  {text}" + f", {count} times" * (count > 1) for text, count in named.items()]
     return "\n".join(lines)
+
+
+def _policy(choice: Choice) -> str:
+    if isinstance(choice.saved, str):
+        return choice.saved
+    return "save_only_these_names('saved')" if choice.saved else "nothing_saveable"
