@@ -25,7 +25,8 @@ _POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable")  # what people
 _REGIONS = (4, 8)
 _FIRST, _SECOND, _MORE = 0.2, 0.5, (0.1, 0.35)  # of the bytes that are worth saving
 _CLOSE = 0.98  # of the budget: no search for less than what is left
-_FREE, _LITTLE = 1.002, 0.001  # of the operations: no search for better, or for so little
+_MOST = 9  # tries of one way of cutting
+_FREE, _LITTLE = 1.002, 0.002  # of the operations: no search for better, or for so little
 _GOOD = 1.01  # no other regions are tried, only more to save
 _IN_SCANS = 0.1  # of what is worth saving is outside of scans: no regions there
 
@@ -215,14 +216,15 @@ def _search(traced: Traced, values: Sequence[Value], before: Tried, capacity: in
                 low = max(fitting)
                 high = min((count for count in line if count > low), default=len(values))
                 gain = line[low].flops - line.get(high, before).flops
-                if high - low > 1 and gain > _LITTLE * before.flops and line[low].temporaries < _CLOSE * capacity:
+                more = high - low > 1 and gain > _LITTLE * before.flops and line[low].temporaries < _CLOSE * capacity
+                if more and len(line) < _MOST:
                     open_.append((line[low].flops, low, high, way))
         if not open_:
             return
         _, low, high, way = min(open_)
         below, above = lines[way][low].temporaries, lines[way].get(high, before).temporaries
-        part = (capacity - below) / max(1, above - below)
-        middle = share(min(0.9, max(0.1, part)), low, high)
+        part = min(0.9, max(0.1, (capacity - below) / max(1, above - below))) if len(lines[way]) % 2 == 0 else 0.5
+        middle = share(part, low, high)
         yield from at(way, min(high - 1, max(low + 1, middle)))
 
 
@@ -289,6 +291,7 @@ def _written(traced: Traced, choice: Choice) -> str:
     lines += [f"  from {first or '?'} to {last or '?'}" for first, last in traced.places(choice)]
     if choice.bodies:
         lines += ["  the body of each jax.lax.scan" + ", and the scan is one of scans" * choice.chunked]
+    lines += ["and jax.lax.optimization_barrier around all that goes into each region, and into the rest"] * choice.tied
     named = Counter(traced.described(name) for name in sorted(choice.names))
     lines += ["with jax.ad_checkpoint.checkpoint_name(..., 'saved') for:"] * bool(named)
     lines += [f"  {text}" + f", {count} times" * (count > 1) for text, count in named.items()]
