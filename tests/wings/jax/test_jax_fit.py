@@ -92,7 +92,7 @@ def test_a_step_is_within_the_budget_as_xla_counts() -> None:
 def test_regions_give_the_same(choice: Choice) -> None:
     def chosen(function: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
-            traced = _traced(function, args, kwargs)
+            traced = _traced(function, args, kwargs, 0)
             ends = tuple(k for k in choice.bounds if k < len(traced.eqns))
             return _run(traced, choice._replace(bounds=(*ends, len(traced.eqns))), args, kwargs)
 
@@ -112,7 +112,7 @@ def test_regions_end_where_little_goes_across() -> None:
             x = jnp.tanh(jnp.sin(jnp.tile(x, 64)) * 2).reshape(64, -1).sum(0)
         return x
 
-    traced = Traced(narrow, [normal(0, 4)])
+    traced = Traced(narrow, [normal(0, 4)], [0])
     across = {k: eqn.outvars[0].aval.size for k, eqn in enumerate(traced.eqns)}
     assert [across[bound - 1] for bound in traced.even(3, [1] * len(traced.eqns))[1:-1]] == [4, 4]
 
@@ -124,10 +124,10 @@ def test_layers_are_found() -> None:
             x = x + jnp.tanh(x @ w)
         return (x**2).sum()
 
-    traced = Traced(net, [[normal(k, 4, 4) for k in range(3)], normal(9, 2, 4)])
+    traced = Traced(net, [[normal(k, 4, 4) for k in range(3)], normal(9, 2, 4)], [0])
     made = [traced.eqns[bound - 1].primitive.name for bound in traced.layers()[1:-1]]
     assert made == ["mul", "add", "add", "add"]
-    assert Traced(jnp.cos, [normal(9, 2, 4)]).layers() == (0, 1)
+    assert Traced(jnp.cos, [normal(9, 2, 4)], [0]).layers() == (0, 1)
 
 
 def test_what_spares_most_for_a_byte_comes_first() -> None:
@@ -136,8 +136,8 @@ def test_what_spares_most_for_a_byte_comes_first() -> None:
         return (narrow.sum() * wide * wide).sum()
 
     leaves = [normal(1, 64, 2), normal(2, 64, 128), normal(3, 8, 64)]
-    traced = Traced(net, leaves)
-    described = [traced.described(value.names[0]).partition(": ")[2] for value in worthy(traced, [0, 1])]
+    traced = Traced(net, leaves, [0, 1])
+    described = [traced.described(value.names[0]).partition(": ")[2] for value in worthy(traced)]
     # exp reads its own result, which has no name: its argument is as good as it
     assert described[:3] == ["dot_general, float32[8, 128]", "dot_general, float32[8, 2]", "reduce_sum, float32[]"]
     assert "exp, float32[8, 2]" not in described
@@ -148,14 +148,23 @@ def test_results_of_one_equation_are_saved_together() -> None:
         q, k, v = jnp.split(x @ w, 3, -1)
         return ((q @ k.T) @ v).sum()
 
-    traced = Traced(net, [normal(1, 64, 48), normal(3, 8, 64)])
-    values = worthy(traced, [0])
+    traced = Traced(net, [normal(1, 64, 48), normal(3, 8, 64)], [0])
+    values = worthy(traced)
     assert values[0].bytes == 8 * 48 * 4
     saved = frozenset(name for value in values for name in value.names)
     choice = Choice((0, len(traced.eqns)), 1, saved)
     step = jax.make_jaxpr(jax.grad(lambda *leaves: traced.results(choice, leaves)[0]))
     dots = str(step(normal(1, 64, 48), normal(3, 8, 64))).count("dot_general[")
     assert dots == 3 + 5  # in backward none again, and no gradient of x
+
+
+def test_backward_is_tied_where_gradients_go() -> None:
+    traced = Traced(lambda w, x, y: ((jnp.tanh(x @ w) @ w - y) ** 2).sum(), [normal(1, 8, 8)] * 3, [0])
+    middle = next(k for k, eqn in enumerate(traced.eqns) if eqn.primitive.name == "tanh")
+    choice = Choice((0, middle, len(traced.eqns)), 1, tied=True)
+    made = jax.make_jaxpr(lambda *leaves: traced.results(choice, leaves))(*[normal(1, 8, 8)] * 3)
+    barriers = [len(eqn.invars) for eqn in made.eqns if eqn.primitive.name == "optimization_barrier"]
+    assert barriers == [1, 2]  # w, and then tanh's argument too; neither x nor y
 
 
 def test_loops_count_as_often_as_they_run() -> None:
@@ -168,7 +177,7 @@ def test_loops_count_as_often_as_they_run() -> None:
 
     looped, plain = (costs.of_compiled(jax.jit(each).lower(*args).compile()) for each in (scanned, unrolled))
     assert looped == pytest.approx(plain, rel=0.02)
-    assert sum(map(costs.of_equation, Traced(scanned, [*args]).eqns)) == pytest.approx(plain, rel=0.05)
+    assert sum(map(costs.of_equation, Traced(scanned, [*args], []).eqns)) == pytest.approx(plain, rel=0.05)
 
 
 def test_the_best_that_was_found_stays() -> None:

@@ -67,7 +67,7 @@ class Fitted:
     tried: tuple[Tried, ...] = field(repr=False)
     policy: str = field(repr=False)
     interrupted: bool = False
-    _how: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of jax.value_and_grad
+    _how: Mapping[str, Any] = field(default_factory=lambda: {"argnums": 0}, repr=False)  # of jax.value_and_grad
 
     @property
     def added_flops(self) -> float:
@@ -90,7 +90,7 @@ class Fitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.after.choice is None:
             return self.function(*args, **kwargs)
-        traced = _traced(self.function, args, kwargs)
+        traced = _traced(self.function, args, kwargs, self._how["argnums"])
         return _run(traced, self.after.choice, args, kwargs)
 
     def __str__(self) -> str:
@@ -140,8 +140,8 @@ def fit(
     capacity = asked.of(lambda: before.temporaries)
     if before.temporaries <= capacity:
         return Fitted(function, capacity, before, before, tuple(tried), "as it is", _how=how)
-    traced = _traced(function, given, named)
-    search = _search(traced, worthy(traced, _places(given, named, argnums)), before, capacity)
+    traced = _traced(function, given, named, argnums)
+    search = _search(traced, worthy(traced), before, capacity)
     interrupted = False
     try:
         answer: Any = None  # of the first choice
@@ -250,21 +250,19 @@ def _run(traced: Traced, choice: Choice, args: Sequence[Any], kwargs: Mapping[st
     return jax.tree.unflatten(traced.tree, traced.results(choice, arrays))
 
 
-def _traced(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Traced:
+def _traced(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], argnums: int | Sequence[int]
+) -> Traced:
     arrays, joined = _split(args, kwargs)
 
     def flat(*arrays: Any) -> Any:
         args, kwargs = joined(arrays)
         return function(*args, **kwargs)
 
-    return Traced(flat, arrays)
-
-
-def _places(args: Sequence[Any], kwargs: Mapping[str, Any], argnums: int | Sequence[int]) -> list[int]:
-    """Which of the arrays have a gradient."""
-    chosen = {k % len(args) for k in ([argnums] if isinstance(argnums, int) else argnums)}
+    numbers = [argnums] if isinstance(argnums, int) else argnums
+    chosen = {k % max(1, len(args)) for k in numbers}
     marks = [k in chosen for k, arg in enumerate(args) for leaf in jax.tree.leaves(arg) if _is_array(leaf)]
-    return [place for place, marked in enumerate(marks) if marked]
+    return Traced(flat, arrays, [place for place, marked in enumerate(marks) if marked])
 
 
 def _is_array(leaf: Any) -> bool:

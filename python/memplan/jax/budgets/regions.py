@@ -63,9 +63,13 @@ class Choice(NamedTuple):
 
 
 class Traced:
-    """The equations of a function for some arguments; `leaves` are its arrays, in the order of their tree."""
+    """The equations of a function for some arguments.
 
-    def __init__(self, function: Callable[..., Any], leaves: Sequence[Any]) -> None:
+    `leaves` are its arrays, in the order of their tree; `differentiated` are the places of those with gradients.
+    """
+
+    def __init__(self, function: Callable[..., Any], leaves: Sequence[Any], differentiated: Sequence[int]) -> None:
+        self.differentiated = differentiated
         self.closed, self.tree = private.jaxpr_of(function, leaves)
         self.eqns = self.closed.jaxpr.eqns
         self.scans = [k for k, eqn in enumerate(self.eqns) if is_scan(eqn)]
@@ -76,6 +80,10 @@ class Traced:
         for k, eqn in reversed([*enumerate(self.eqns)]):
             for variable in _read([eqn]):
                 self._last.setdefault(variable, k)
+        self._varied = {self.closed.jaxpr.invars[place] for place in differentiated}  # what may have gradients
+        for eqn in self.eqns:
+            if not self._varied.isdisjoint(_read([eqn])):
+                self._varied.update(eqn.outvars)
 
     @property
     def whole(self) -> tuple[int, ...]:
@@ -139,7 +147,7 @@ class Traced:
                 continue
             given = [variable for variable in dict.fromkeys(_read(eqns)) if self._made.get(variable, -1) < low]
             if choice.tied:  # backward has a barrier where forward has one
-                tied = [variable for variable in given if is_float(known[variable])]
+                tied = [variable for variable in given if variable in self._varied and is_float(known[variable])]
                 known.update(zip(tied, jax.lax.optimization_barrier([known[v] for v in tied]), strict=True))
             made = [v for eqn in eqns for v in eqn.outvars if self._last.get(v, -1) >= high]
             run = _between(eqns, given, made, choice._replace(bodies=False), low)

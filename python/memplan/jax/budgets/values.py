@@ -24,12 +24,12 @@ class Value(NamedTuple):
     level: float  # operations for each byte that backward is spared if they are saved, about
 
 
-def worthy(traced: Traced, differentiated: Sequence[int]) -> list[Value]:
+def worthy(traced: Traced) -> list[Value]:
     """The values that are worth saving, those first that spare the most for a byte; of equals, the latest.
 
-    `differentiated` are the places of the leaves with gradients. What is made late is held for a shorter time.
+    What is made late is held for a shorter time.
     """
-    return sorted(_values(traced.closed, differentiated), key=lambda value: -value.level)
+    return sorted(_values(traced.closed, traced.differentiated), key=lambda value: -value.level)
 
 
 def _values(closed: Any, differentiated: Sequence[int], within: str = "", times: int = 1) -> Iterator[Value]:
