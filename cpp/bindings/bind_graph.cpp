@@ -126,6 +126,7 @@ py::dict dict_of(const OpSpec& op) {
   if (!op.loops.empty()) dict["loops"] = dicts_of(op, op.loops);
   if (!op.ordered.empty()) dict["ordered"] = op.ordered;
   if (op.reads_first) dict["reads_first"] = true;
+  if (!op.body.empty()) dict["body"] = op.body;
   return dict;
 }
 
@@ -315,7 +316,7 @@ void bind_op(py::module_& m) {
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
                        const ViewTuples& concats, std::vector<std::string> after, std::optional<double> cost,
                        bool recompute, std::string branch, std::optional<double> flops, std::vector<Loop> loops,
-                       std::vector<Index> ordered, bool reads_first) {
+                       std::vector<Index> ordered, bool reads_first, std::string body) {
     return OpSpec{std::move(name),
                   std::move(type),
                   std::move(inputs),
@@ -334,7 +335,8 @@ void bind_op(py::module_& m) {
                   flops,
                   std::move(loops),
                   std::move(ordered),
-                  reads_first};
+                  reads_first,
+                  std::move(body)};
   };
   py::class_<OpSpec>(
       m, "Op",
@@ -347,7 +349,7 @@ void bind_op(py::module_& m) {
            py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
            py::arg("after") = std::vector<std::string>{}, py::arg("cost") = py::none(), py::arg("recompute") = true,
            py::arg("branch") = "", py::arg("flops") = py::none(), py::arg("loops") = std::vector<Loop>{},
-           py::arg("ordered") = std::vector<Index>{}, py::arg("reads_first") = false)
+           py::arg("ordered") = std::vector<Index>{}, py::arg("reads_first") = false, py::arg("body") = "")
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -369,13 +371,14 @@ void bind_op(py::module_& m) {
                     "Positions in `loops`: its kernel runs these in ascending order, the outermost first.")
       .def_readonly("reads_first", &OpSpec::reads_first,
                     "Whether an iteration of these reads all that it reads before it writes.")
+      .def_readonly("body", &OpSpec::body, "Of a loop in which it runs, such as 'loop1'; empty: in none.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def("__reduce__", made_again_by<OpSpec>([](const OpSpec& op) {
              return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
                                    tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
                                    tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops,
-                                   op.loops, op.ordered, op.reads_first);
+                                   op.loops, op.ordered, op.reads_first, op.body);
            }));
 }
 

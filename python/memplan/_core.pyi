@@ -243,6 +243,7 @@ class Op:
         loops: collections.abc.Sequence[Loop] = [],
         ordered: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
         reads_first: bool = False,
+        body: str = "",
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -253,6 +254,11 @@ class Op:
         """
     @property
     def aliases(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def body(self) -> str:
+        """
+        Of a loop in which it runs, such as 'loop1'; empty: in none.
+        """
     @property
     def branch(self) -> str:
         """

@@ -92,6 +92,28 @@ ENTRY %main (p: pred[], x: f32[100]) -> f32[10] {
 }
 """
 
+# Branches that write results: one reads its operand first, and one element by element
+OVER = """HloModule over, is_scheduled=true
+
+%twice (a: f32[100]) -> f32[100] {
+  %a = f32[100]{0} parameter(0)
+  %b = f32[100]{0} reverse(%a), dimensions={0}
+  ROOT %c = f32[100]{0} reverse(%b), dimensions={0}
+}
+
+%less (d: f32[100]) -> f32[100] {
+  %d = f32[100]{0} parameter(0)
+  ROOT %e = f32[100]{0} negate(%d)
+}
+
+ENTRY %main (p: pred[], x: f32[100]) -> f32[100] {
+  %p = pred[] parameter(0)
+  %x = f32[100]{0} parameter(1)
+  %y = f32[100]{0} reverse(%x), dimensions={0}
+  ROOT %r = f32[100]{0} conditional(%p, %y, %y), branch_computations={%twice, %less}
+}
+"""
+
 # A TPU's module: tiles, two memories, copies between them that run beside other ops
 TPU = """HloModule tpu, is_scheduled=true, entry_computation_layout={(f32[8])->f32[8]}
 

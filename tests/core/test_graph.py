@@ -182,7 +182,7 @@ MALFORMED = [
         changed("tensors.1", {"name": "w", "shape": [2**40, 2**40], "dtype": "int8"}),
         "has more elements than int64 holds",
     ),
-    (changed("ops.1", 3), "ops[1] must be a dict with after, alias, branch, concat"),
+    (changed("ops.1", 3), "ops[1] must be a dict with after, alias, body, branch, concat"),
     (without("ops.1.inputs"), "ops[1] has no 'inputs'; expected inputs, outputs"),
     (changed("ops.1.inputs", "t"), "ops[1].inputs must be a list, got str"),
     (changed("ops.1.inputs", ["t", None]), "ops[1].inputs[1] must be a string, got None"),
@@ -221,6 +221,24 @@ def test_a_name_that_is_no_text_is_refused_by_place(path: str) -> None:
 # The rules. Each message names the op and the tensor.
 
 RULES = {
+    "a body that is left": (
+        {
+            "tensors": [],
+            "outputs": [],
+            "ops": [{"inputs": [], "outputs": [], "body": body} for body in ("a/b", "a", "", "a")],
+        },
+        "op 'op3' is of body 'a', between whose ops op 'op2' runs; ops of a body must be listed one after the other",
+    ),
+    "a body inside that is left": (
+        {
+            "tensors": [],
+            "outputs": [],
+            "ops": [{"inputs": [], "outputs": [], "body": body} for body in ("a/b", "a", "a/b")],
+        },
+        "op 'op2' is of body 'a/b', between whose ops op 'op1' runs",
+    ),
+    "a body without a name": (changed("ops.1.body", "a//b"), "op 'view': body must be names with / between them"),
+    "too many bodies": (changed("ops.1.body", "a/" * 100 + "a"), "op 'view' is in more than 100 bodies"),
     "empty tensor name": (changed("tensors.1.name", ""), "tensor 1 has an empty name"),
     "two tensors of a name": (changed("tensors.1.name", "x"), "two tensors are named 'x'"),
     "empty op name": (changed("ops.1.name", ""), "op 1 has an empty name"),

@@ -72,6 +72,7 @@ struct BasicOp {
   std::vector<Loop> loops = {};      // the op may run in pieces along any one of these
   std::vector<Index> ordered = {};   // of `loops`: run in ascending order, the outermost loop first
   bool reads_first = false;          // an iteration of `ordered` ends its reads before it writes
+  std::string body = {};  // of a loop in which it runs, as "loop1", or "loop1/loop2"; no op runs between its ops
 
   bool operator==(const BasicOp&) const = default;
 };
@@ -97,8 +98,8 @@ struct GraphParts {
 class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
-  // written twice or never, a malformed branch or loop, an op that gets all its inputs in no run, a read
-  // before the write, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate
+  // written twice or never, a malformed branch or loop, a body that is left and entered again, an op that gets all its
+  // inputs in no run, a read before the write, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate
   // listed in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
   // Throws for the same faults. Indices must exist.
@@ -146,6 +147,9 @@ std::int64_t rows_of(const Tensor& tensor, const Axes& axes);
 
 // An op of a graph as a caller would write it down.
 OpSpec spec_of(const Graph& graph, const Op& op);
+
+// Whether ops run in bodies of loops.
+bool has_bodies(const Graph& graph);
 
 // The sum of the bytes of all tensors and workspaces. No load is larger. No value if the sum exceeds int64.
 std::optional<Bytes> total_bytes(const Graph& graph);

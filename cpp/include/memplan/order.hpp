@@ -7,8 +7,8 @@
 //     b ──▶ huge ─▶ s ┴─▶ join
 //
 // An order is legal if each op comes after the ops for which it waits. These are the ops whose outputs it reads, its
-// `after`, and if it overwrites bytes, the ops that used these bytes before. If ops are on several streams, the given
-// order is kept.
+// `after`, and if it overwrites bytes, the ops that used these bytes before. And no other op runs between the ops of a
+// body. If ops are on several streams, the given order is kept.
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,7 @@ class WithinCapacity {
           "fit does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this graph "
           "asks for");
     if (graph_.branches()) throw UnsupportedError("fit does not support branches, which this graph has");
+    if (has_bodies(graph_)) throw UnsupportedError("fit does not support bodies of loops, which this graph has");
     if (!has_contents_model(graph_))
       throw UnsupportedError("fit takes graphs with ops, whose bytes have a sum in int64");
     const FitModel& bounding = fitter_.bounding();

@@ -96,6 +96,7 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.loops = std::move(spec.loops);
   op.ordered = std::move(spec.ordered);
   op.reads_first = spec.reads_first;
+  op.body = std::move(spec.body);
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -216,7 +217,11 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
           op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
           op.stream,    views(op.slices),  views(op.concats),  std::move(after),
           op.cost,      op.recompute,      op.branch,          op.flops,
-          op.loops,     op.ordered,        op.reads_first};
+          op.loops,     op.ordered,        op.reads_first,     op.body};
+}
+
+bool has_bodies(const Graph& graph) {
+  return std::ranges::any_of(graph.ops(), [](const Op& op) { return !op.body.empty(); });
 }
 
 std::optional<Bytes> total_bytes(const Graph& graph) {

@@ -11,7 +11,8 @@ namespace memplan {
 
 namespace {
 
-constexpr std::size_t kListedOps = 10;  // that a message about a cycle names
+constexpr std::ptrdiff_t kMostBodies = 100;  // of bodies
+constexpr std::size_t kListedOps = 10;       // that a message about a cycle names
 
 std::string op_name(const Graph& graph, Index k) { return "op " + quoted(graph.op(k).name); }
 std::string tensor_name(const Graph& graph, Index t) { return "tensor " + quoted(graph.tensor(t).name); }
@@ -118,6 +119,38 @@ void check_branches(const Graph& graph, const std::vector<Index>& producer) {
       if (const Index writer = producer[at(t)]; writer != kNone && !graph.branches()->coexist(writer, k))
         throw GraphError(op_name(graph, k) + " of branch " + quoted(graph.op(k).branch) + " reads " +
                          tensor_name(graph, t) + ", which exists only in branch " + quoted(graph.op(writer).branch));
+}
+
+// The paths of a body and of all bodies around it, the outermost first: of "a/b", "a" and "a/b".
+std::vector<std::string> bodies_around(const std::string& body) {
+  std::vector<std::string> paths;
+  for (std::size_t end = body.find('/'); !body.empty(); end = body.find('/', end + 1)) {
+    paths.push_back(body.substr(0, end));
+    if (end == std::string::npos) break;
+  }
+  return paths;
+}
+
+// No op of another body runs between the ops of a body.
+void check_bodies(const Graph& graph) {
+  std::vector<std::string> open;       // of the op before
+  std::map<std::string, Index> ended;  // per body that was left, the op that runs next
+  for (Index k = 0; k < graph.op_count(); ++k) {
+    const std::string& body = graph.op(k).body;
+    if (body.starts_with('/') || body.ends_with('/') || body.find("//") != std::string::npos)
+      throw GraphError(op_name(graph, k) + ": body must be names with / between them, as \"loop1/loop2\", got " +
+                       quoted(body));
+    if (std::ranges::count(body, '/') >= kMostBodies)
+      throw GraphError(op_name(graph, k) + " is in more than " + std::to_string(kMostBodies) + " bodies");
+    const std::vector<std::string> now = bodies_around(body);
+    for (const std::string& path : open)
+      if (std::ranges::find(now, path) == now.end()) ended.emplace(path, k);
+    for (const std::string& path : now)
+      if (const auto end = ended.find(path); end != ended.end())
+        throw GraphError(op_name(graph, k) + " is of body " + quoted(path) + ", between whose ops " +
+                         op_name(graph, end->second) + " runs; ops of a body must be listed one after the other");
+    open = now;
+  }
 }
 
 void check_workspaces(const Graph& graph, const std::vector<Index>& producer) {
@@ -364,6 +397,7 @@ void check_graph(const Graph& graph) {
   check_produced(graph, producer);
   check_order(graph, producer);
   check_branches(graph, producer);
+  if (has_bodies(graph)) check_bodies(graph);
   check_workspaces(graph, producer);
   check_loops(graph);
   ViewChecker(graph).run();

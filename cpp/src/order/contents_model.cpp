@@ -15,11 +15,6 @@ namespace memplan {
 
 namespace {
 
-void sort_unique(std::vector<Index>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
 // Bytes [begin, end) of an origin that a tensor shows.
 struct Showing {
   Bytes begin;
@@ -53,21 +48,29 @@ class ShownBytes {
 
 }  // namespace
 
+void sort_unique(std::vector<Index>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 bool has_contents_model(const Graph& graph) {
   const Bytes sum = total_bytes(graph).value_or(kMaxBytes);
   return graph.op_count() > 0 && on_one_stream(graph) && !graph.branches() && sum < kMaxBytes / 16;
 }
 
-ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options)
-    : waits(waits_of(graph)),
-      followers(waits.size()),
-      makes(waits.size()),
-      uses(waits.size()),
-      overs(waits.size()),
-      over_items(waits.size()),
-      making(waits.size(), 0),
-      over_at_most(waits.size(), 0),
-      items_of_(graph.tensors().size()) {
+ContentsModel::ContentsModel(std::size_t ops)
+    : waits(ops),
+      followers(ops),
+      makes(ops),
+      uses(ops),
+      overs(ops),
+      over_items(ops),
+      making(ops, 0),
+      over_at_most(ops, 0) {}
+
+ContentsModel::ContentsModel(const Graph& graph, const StorageOptions& options) : ContentsModel(graph.ops().size()) {
+  waits = waits_of(graph);
+  items_of_.resize(graph.tensors().size());
   for (Index k = 0; k < op_count(); ++k) {
     sort_unique(waits[at(k)]);
     for (const Index before : waits[at(k)]) followers[at(before)].push_back(k);

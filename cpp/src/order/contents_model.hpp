@@ -44,6 +44,9 @@ struct Over {
   std::vector<Index> items = {};  // of these inputs; in place, without items that have the op in `spared`; ascending
 };
 
+// Sorts the values, and leaves each once.
+void sort_unique(std::vector<Index>& values);
+
 // Whether the graph has a model: it has ops, all on one stream, and sums of its bytes stay within int64.
 bool has_contents_model(const Graph& graph);
 
@@ -51,6 +54,8 @@ class ContentsModel {
  public:
   // `graph` outlives it. Throws as storages_of.
   ContentsModel(const Graph& graph, const StorageOptions& options);
+  // So many ops, of which nothing is said yet.
+  explicit ContentsModel(std::size_t ops);
 
   Index op_count() const { return static_cast<Index>(waits.size()); }
 

@@ -12,6 +12,7 @@
 #include "memplan/buffers.hpp"
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "order/bodies.hpp"
 #include "order/contents_model.hpp"
 #include "order/rules.hpp"
 
@@ -48,7 +49,8 @@ class Ordering {
     OrderReporter tell(options_.on_order);
     FoundOrders found;
     try {
-      found = chosen_.order.run({model, chosen_.set, deadline, tell});
+      const OrderTask task{model, chosen_.set, deadline, tell};
+      found = has_bodies(graph_) ? orders_with_bodies(graph_, chosen_, task) : chosen_.order.run(task);
     } catch (const InterruptedError&) {
       order_.interrupted = true;
     } catch (const TimeLimitError&) {

@@ -34,6 +34,7 @@ class Splitter {
   Splitter(const Graph& graph, std::span<const Region> regions, bool named) : graph_(graph), named_(named) {
     if (!on_one_stream(graph)) throw UnsupportedError("split takes graphs whose ops are on one stream");
     if (graph.branches()) throw UnsupportedError("split does not support branches, which this graph has");
+    if (has_bodies(graph)) throw UnsupportedError("split does not support bodies of loops, which this graph has");
     if (!graph.layout().empty())
       throw UnsupportedError(
           "split does not support pins, reserved bytes, excluded tensors, or tensors together or apart, which this "
@@ -105,6 +106,7 @@ class Splitter {
       whole.loops = op.loops;
       whole.ordered = op.ordered;
       whole.reads_first = op.reads_first;
+      whole.body = op.body;
     }
     Piece piece;
     piece.of = k;

@@ -52,11 +52,13 @@ def idle_at(
 ) -> tuple[tuple[Idle, ...], list[Advice]]:
     """The idle tensors of a step, by byte_steps, and what would be won if all of them were away.
 
-    They may be recomputed, kept elsewhere until their next use, or, if they are kept for the caller, to the end.
+    They may be recomputed, kept elsewhere until their next use, or, if they are kept for the caller, to the end. In a
+    graph with bodies of loops they may not: the next iteration uses them too.
     """
+    loops = dataflow is not None and any(op.body for op in dataflow.ops)
     windows = sorted(_windows(problem, dataflow, rows, step), key=lambda w: (-w.byte_steps, w.buffer))
     alone = _Alone(rows)
-    again = _recomputed(dataflow, windows) if dataflow is not None else []
+    again = _recomputed(dataflow, windows) if dataflow is not None and not loops else []
     found = tuple(
         Idle(_name(problem, dataflow, w), w.bytes, w.first, w.last, w.byte_steps, alone.load(w), w in again)
         for w in windows
@@ -66,7 +68,7 @@ def idle_at(
     back = [w for w in windows if dataflow is None or w.last < dataflow.end]
     kept = [w for w in windows if w not in back]
     kinds = {"recompute": again, "offload" if dataflow else "without": back, "hand_over": kept}
-    for kind, chosen in kinds.items():
+    for kind, chosen in () if loops else kinds.items():
         left = _without_all(rows, chosen)
         most = load_of(left)
         if dataflow is not None and kind == "recompute":

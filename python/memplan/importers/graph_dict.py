@@ -6,7 +6,7 @@
                  {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
-              "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then",
+              "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then", "body": "loop1",
               "loops": [...], "ordered": [0], "reads_first": false}],  # loop_dicts.py
      "outputs": ["y"],
      "barriers": ["conv1"],
@@ -41,7 +41,7 @@ _TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
-    *("cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first"),
+    *("cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first", "body"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Layout.names()}
 
@@ -177,6 +177,7 @@ def _op(entry: Any, position: int) -> _core.Op:
         loops_of(entry.get("loops", []), f"{where}.loops", inputs, outputs),
         ordered_of(entry.get("ordered", []), f"{where}.ordered"),
         _flag(entry.get("reads_first", False), where, ".reads_first"),
+        _string(entry.get("body", ""), where, ".body"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memplan
-from builders.hlo import BRANCHES, GPU, GPU_STEP, LOOP, OFFLOADED, SCHEDULED, SENT, TPU, TPU_STEP
+from builders.hlo import BRANCHES, GPU, GPU_STEP, LOOP, OFFLOADED, OVER, SCHEDULED, SENT, TPU, TPU_STEP
 from memplan.jax.reading import import_hlo
 
 
@@ -37,23 +37,42 @@ def test_a_step_of_training() -> None:
 
 def test_a_loop_writes_over_what_it_began_with() -> None:
     graph = read(LOOP)
-    loop = op_of(graph, "loop")
-    assert loop["inputs"] == ["start", "first", "x.0"]
-    assert loop["outputs"] == ["loop{0}", "loop{1}"]  # x passes through
-    assert [(pair["output"], pair["input"]) for pair in loop["overwrite"]] == [
-        ("loop{0}", "start"),
-        ("loop{1}", "first"),
+    assert [(op["name"], op["body"]) for op in graph["ops"]] == [
+        ("start", ""),
+        ("first", ""),
+        *((name, "loop") for name in ("loop/next", "loop/copy.2", "loop/sum", "loop/square", "loop")),
+        ("result", ""),
     ]
-    assert loop["workspace"] == 16  # of copy.2, and the sum over it; what is returned lies in what is carried
-    assert op_of(graph, "result")["inputs"] == ["loop{1}", "x.0"]
+    loop = op_of(graph, "loop")
+    assert loop["inputs"] == ["loop/next", "loop/square", "x.0"]  # x passes through
+    assert loop["outputs"] == []
+    assert op_of(graph, "loop/next")["overwrite"] == [{"output": "loop/next", "input": "start", "offset": 0}]
+    assert graph["together"] == [("first", "loop/square", 0)]  # between the two, the bytes are free
+    assert op_of(graph, "loop/square")["after"] == ["first", "loop/copy.2"]
+    assert op_of(graph, "result")["inputs"] == ["loop/square", "x.0"]
     plan = planned(LOOP)
     assert plan.peak == 4 + 16 + 16
     assert plan.optimal
 
 
 def test_what_is_read_after_a_loop_is_not_written_over() -> None:
-    text = LOOP.replace("dot(%last, %same)", "dot(%last, %first)")
-    assert [pair["input"] for pair in op_of(read(text), "loop")["overwrite"]] == ["start"]
+    graph = read(LOOP.replace("dot(%last, %same)", "dot(%last, %first)"))
+    assert "together" not in graph
+    assert "overwrite" in op_of(graph, "loop/next")
+
+
+def test_loops_in_loops_have_bodies_in_bodies() -> None:
+    outer = """
+%around (o: (s32[], f32[4], f32[4])) -> (s32[], f32[4], f32[4]) {
+  %o = (s32[], f32[4]{0}, f32[4]{0}) parameter(0)
+  ROOT %inner = (s32[], f32[4]{0}, f32[4]{0}) while(%o), condition=%condition, body=%body
+}
+
+ENTRY"""
+    graph = read(LOOP.replace("\nENTRY", outer).replace("body=%body\n  %last", "body=%around\n  %last"))
+    assert {op["body"] for op in graph["ops"]} == {"", "loop", "loop/inner"}
+    assert memplan.plan(graph).peak == planned(LOOP).peak
+    assert graph["together"] == [("first", "loop/inner/square", 0)]
 
 
 def test_a_branch_that_holds_most_counts() -> None:
@@ -61,6 +80,28 @@ def test_a_branch_that_holds_most_counts() -> None:
     assert op_of(graph, "r")["workspace"] == 1200
     assert op_of(graph, "z/m")["inplace"] == [{"output": "z/m", "input": "y"}]
     assert planned(BRANCHES).peak == 400 + 1200 + 40
+
+
+def test_branches_write_over_what_they_have_read() -> None:
+    graph = read(OVER)
+    assert op_of(graph, "r")["inplace"] == [{"output": "r", "input": "y"}]
+    assert planned(OVER).peak == 400 + 400  # the operand with the result over it, and b
+
+
+@pytest.mark.parametrize(
+    ("changed", "to"),
+    [
+        ("ROOT %e = f32[100]{0} negate(%d)", "ROOT %e = f32[100]{0} reverse(%d), dimensions={0}"),
+        (
+            "ROOT %c = f32[100]{0} reverse(%b)",
+            "%z = f32[100]{0} reverse(%b), dimensions={0}\n  ROOT %c = f32[100]{0} dot(%z, %a)",
+        ),
+        ("conditional(%p, %y, %y)", "conditional(%p, %y, %x)"),
+    ],
+)
+def test_branches_keep_what_they_still_need(changed: str, to: str) -> None:
+    graph = read(OVER.replace(changed, to, 1))
+    assert [pair["input"] for pair in op_of(graph, "r").get("inplace", ())] == (["y"] if "%x)" in to else [])
 
 
 def test_copies_between_memories_run_beside_other_ops() -> None:
@@ -127,7 +168,7 @@ def test_what_a_loop_holds_in_another_memory_is_no_workspace(tmp_path: Path) -> 
     path.write_text(LOOP.replace("%copy.2 = f32[4]{0} copy", "%copy.2 = f32[4]{0:S(1)} copy"))
     network = memplan.capture(path)
     assert network.notes == ("beside the arena: 16 B in memory space 1",)
-    assert next(op for op in network.graph.ops if op.name == "loop").workspace == 16  # of the sum
+    assert network.graph.layout.exclude == ["loop/copy.2"]
 
 
 def test_sends_and_receives() -> None:

@@ -20,8 +20,9 @@ def import_hlo(text: str, source: str) -> dict[str, Any]:
     """Turn the text form of an HLO module into a graph dict of its entry computation.
 
     Parameters are of kind `input`, constants of kind `weight`. The order is that of the text, which is the one that XLA
-    runs where the module is scheduled. What a `while`, a `conditional` or a `call` runs is its `workspace`. The arena
-    is memory space 0, and tensors in other spaces are excluded from it. A note says how many bytes these hold at most.
+    runs where the module is scheduled. The ops of a `call` and of a `while` are ops of the graph, those of a `while`
+    with its `body`. What a `conditional` runs is its `workspace`. The arena is memory space 0, and tensors in other
+    spaces are excluded from it. A note says how many bytes these hold at most.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """From a module of HLO to a graph dict.
 
-Tuples, bitcasts and elements of tuples are no ops: they show what is there. A call is the ops that it runs. Another op
-that runs computations, such as `while`, holds the peak of these as workspace. What a loop carries is written where it
-was. Parameters that are given away (`donate_argnums`) lie in the arena, as results may take their bytes.
+Tuples, bitcasts and elements of tuples are no ops: they show what is there. A call is the ops that it runs. So is a
+loop: the ops of its body are there once, and what it carries is written where it was. Another op that runs
+computations, such as `conditional`, holds the peak of these as workspace. Parameters that are given away
+(`donate_argnums`) lie in the arena, as results may take their bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import PurePath
 from typing import Any
 
 from ...importers.graph_dict import peak_of
-from .carried import passed_through
+from . import branching
+from .branching import Branch
 from .shapes import Shape
 from .text import Computation, HloError, Instruction, Module, fields_of, names_in
 from .writing_over import sorted_over, written_over
@@ -57,20 +59,26 @@ class _Reader:
     def __init__(self, module: Module, source: str, space: int) -> None:
         self._module, self._source, self.space = module, source, space
         self.computations = module.computations
-        self._peaks: dict[tuple[str, bool], int] = {}
+        self._peaks: dict[str, int] = {}
+        self._branches: dict[str, Branch] = {}
         self._open: list[str] = []
         self._entered = 0
 
-    def graph(self, computation: Computation, donated: Collection[int] = (), *, loop: bool = False) -> dict[str, Any]:
-        return _Body(self, computation).graph(donated, loop)
+    def graph(self, computation: Computation, donated: Collection[int] = ()) -> dict[str, Any]:
+        return _Body(self, computation).graph(donated)
 
-    def peak(self, computation: Computation, *, loop: bool = False) -> int:
-        """Bytes that a computation holds at most, besides parameters and results; `loop`: it is the body of one."""
-        key = computation.name, loop
-        if key not in self._peaks:
+    def branch(self, computation: Computation) -> Branch:
+        """A computation by itself."""
+        if computation.name not in self._branches:
             with self.inside(computation):
-                self._peaks[key] = peak_of(self.graph(computation, loop=loop), _INSIDE)
-        return self._peaks[key]
+                self._branches[computation.name] = _Body(self, computation).branch()
+        return self._branches[computation.name]
+
+    def peak(self, computation: Computation) -> int:
+        """Bytes that a computation holds at most, besides parameters and results."""
+        if computation.name not in self._peaks:
+            self._peaks[computation.name] = peak_of({**self.branch(computation).graph}, _INSIDE)
+        return self._peaks[computation.name]
 
     @contextmanager
     def inside(self, computation: Computation) -> Iterator[None]:
@@ -108,30 +116,48 @@ class _Body:
     """Ops and tensors of one computation."""
 
     def __init__(
-        self, reader: _Reader, computation: Computation, caller: _Body | None = None, call: str = "", given: Tree = None
+        self,
+        reader: _Reader,
+        computation: Computation,
+        caller: _Body | None = None,
+        call: Instruction | None = None,
+        given: Tree = None,
     ) -> None:
         """With a caller, its ops and tensors are those of the computation too, and parameters are what is given."""
-        self._reader, self._computation, self._prefix, self._handed = reader, computation, call, given
+        self._reader, self._computation, self._handed = reader, computation, given
+        self._prefix, self._base, self.path = "", "", ""  # of names; of them, of the loop around; bodies around
+        if caller is not None and call is not None:
+            self._prefix, self._base, self.path = f"{caller._prefix}{call.name}/", caller._base, caller.path
+            if call.opcode == "while":
+                self.path = f"{self.path}/{self._prefix[len(self._base) : -1].replace('/', '.')}".lstrip("/")
+                self._base = self._prefix
         self._values: dict[str, Tree] = {}
         self.tensors: dict[str, dict[str, Any]] = {} if caller is None else caller.tensors
         self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
         # outputs, and the inputs that they are to be written over
         self.over: list[tuple[str, str]] = [] if caller is None else caller.over
+        self.by_choice: set[tuple[str, str]] = set()  # outputs, and inputs that these may be written over
+        self.together: list[tuple[str, str, int]] = []  # tensors that begin at one address
         self.elsewhere: list[str] = [] if caller is None else caller.elsewhere  # what lies in other memory spaces
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
-    def graph(self, donated: Collection[int], loop: bool) -> dict[str, Any]:
+    def graph(self, donated: Collection[int]) -> dict[str, Any]:
         returned = list(dict.fromkeys(_leaves(self.result())))
         for name in returned:
             if self.tensors[name]["kind"] == "intermediate":
                 self.tensors[name]["kind"] = "output"
         barriers = self._given(donated)
-        if loop:
-            self._carry()
         self._write_over(returned)
         outside = [name for name in self.elsewhere if name in self.tensors]
         found = {"tensors": [*self.tensors.values()], "ops": self.ops, "outputs": returned, "barriers": barriers}
-        return {**found, "exclude": outside} if outside else found
+        demands = {"exclude": outside, "together": self.together}
+        return found | {key: demanded for key, demanded in demands.items() if demanded}
+
+    def branch(self) -> Branch:
+        graph = self.graph(())
+        parameters = [one for one in self._computation.instructions.values() if one.opcode == "parameter"]
+        given = [name for one in parameters for name in _leaves(self._values[one.name])]
+        return Branch(graph, given, [*_leaves(self._values[self._computation.root])], self.by_choice)
 
     def result(self) -> Tree:
         """What the computation returns, after its ops."""
@@ -155,6 +181,8 @@ class _Body:
             return self._loop(one, operands)
         if one.opcode == "call":
             return self._call(one, operands)
+        if one.opcode == "conditional":
+            return self._conditional(one, operands)
         if one.opcode.endswith("-start") or one.opcode == "send":
             return self._start(one, operands)
         if one.opcode.endswith("-update") and operands:
@@ -191,9 +219,7 @@ class _Body:
         name = next(iter(names_in(one.attributes.get("to_apply", ""))), "")
         called = self._called(one, name)
         with self._reader.inside(called):
-            return self._checked(
-                one, _Body(self._reader, called, self, f"{self._prefix}{one.name}/", operands).result()
-            )
+            return self._checked(one, _Body(self._reader, called, self, one, operands).result())
 
     def _checked(self, one: Instruction, value: Tree) -> Tree:
         """What an instruction shows, which has the form that its shape says."""
@@ -215,7 +241,14 @@ class _Body:
 
     # Ops
 
-    def _op(self, one: Instruction, operands: Sequence[Tree], outputs: Iterable[str], workspace: int = 0) -> None:
+    def _op(
+        self,
+        one: Instruction,
+        operands: Sequence[Tree],
+        outputs: Iterable[str],
+        workspace: int = 0,
+        path: str | None = None,
+    ) -> None:
         target = one.attributes.get("custom_call_target", "").strip('"')
         op: dict[str, Any] = {
             "name": f"{self._prefix}{one.name}",
@@ -223,6 +256,7 @@ class _Body:
             "inputs": list(dict.fromkeys(leaf for operand in operands for leaf in _leaves(operand))),
             "outputs": list(outputs),
             "workspace": workspace,
+            "body": self.path if path is None else path,
         }
         before = names_in(one.attributes.get("control-predecessors", ""))
         if before:
@@ -260,85 +294,135 @@ class _Body:
         names = [name for key in _CALLS for name in names_in(one.attributes.get(key, ""))]
         return max((self._reader.peak(self._called(one, name)) for name in names), default=0)
 
+    def _conditional(self, one: Instruction, operands: list[Tree]) -> Tree:
+        """What each branch passes through is the same tensor afterwards."""
+        made = self._new(one, one.shape, "intermediate")
+        names = [name for key in _CALLS for name in names_in(one.attributes.get(key, ""))]
+        called = [self._reader.branch(self._called(one, name)) for name in names]
+        given, results = [[*_leaves(operand)] for operand in operands[1:]], [*_leaves(made)]
+        counts = [(len(branch.given), len(branch.returned)) for branch in called]
+        if not called or counts != [(len(each), len(results)) for each in given]:
+            raise self._error(one, "has branches that take or return something else")
+        branches = [*zip(called, given, strict=True)]
+        through = branching.passed_through(branches, results)
+        for name in through:
+            del self.tensors[name]
+        self._op(one, operands, [name for name in results if name not in through], self._inside(one))
+        over = branching.written_over(branches, results)
+        over = [(a, b) for a, b in over if a not in through and self._size(a) <= self._size(b)]
+        if over:
+            self.ops[-1]["inplace"] = [{"output": a, "input": b} for a, b in over]
+        return _replaced(made, through)
+
+    def _size(self, name: str) -> int:
+        return int(self.tensors[name]["bytes"])
+
     # Loops
 
     def _loop(self, one: Instruction, operands: list[Tree]) -> Tree:
-        """What passes through is the same tensor after the loop; the rest is written over what it began with."""
+        """The ops of the body are there once. What they return is written where the loop began with it.
+
+        The last op stands for the condition. It reads all that the next iteration needs.
+        """
         body, condition = (names_in(one.attributes.get(key, ""))[:1] for key in ("body", "condition"))
         if len(operands) != 1 or not body or not _fits(operands[0], one.shape):
             raise self._error(one, "needs a body and one operand that has the shape of its result")
-        called = self._called(one, body[0])
-        inside = max(
-            [self._reader.peak(called, loop=True), *(self._reader.peak(self._called(one, name)) for name in condition)]
-        )
-        made = self._new(one, one.shape, "intermediate")
-        passes = passed_through(called)
-        through: dict[str, str] = {}
-        for path, given, output in _paired(operands[0], made, ()):
-            if path in passes:
-                through[output] = given
-                del self.tensors[output]
+        called, begin = self._called(one, body[0]), len(self.ops)
+        inside = _Body(self._reader, called, self, one, operands)
+        with self._reader.inside(called):
+            root = self._checked(one, inside.result())
+        news = self._new(one, one.shape, "intermediate")
+        within = {name for op in self.ops[begin:] for name in op["outputs"]}
+        read, shown = list[str](), dict[str, str]()
+        for given, result, new in zip(*map(_leaves, (operands[0], root, news)), strict=True):
+            if result == given:
+                shown[new] = given
+            elif result in within and result not in shown.values():
+                shown[new] = result
+                self._carry(begin, given, result)
             else:
-                self.over.append((output, given))
-        made = _replaced(made, through)
-        self._op(one, operands, [name for name in _leaves(made) if name not in through.values()], inside)
-        return made
+                read += [given]
+                self.over.append((new, given))
+            read += [result]
+        for name in shown:
+            del self.tensors[name]
+        needs = max((self._reader.peak(self._called(one, name)) for name in condition), default=0)
+        self._op(one, [read], [name for name in _leaves(news) if name not in shown], needs, inside.path)
+        return _replaced(news, shown)
 
-    def _carry(self) -> None:
-        """What is written over a carried parameter on the way to the result in its place lies there, as XLA has it."""
-        parameters = [one for one in self._computation.instructions.values() if one.opcode == "parameter"]
-        if len(parameters) != 1:
-            return
+    def _carry(self, begin: int, given: str, result: str) -> None:
+        """The result of ops that come from `begin` on lies where a carried tensor was, and so does all between them."""
+        ops = [*enumerate(self.ops)][begin:]
+        made = {name: k for k, op in ops for name in op["outputs"]}
+        last = {name: k for k, op in ops for name in op["inputs"]}
         over: dict[str, list[str]] = {}
-        for op in self.ops:
+        for output, below in self.over:
+            over.setdefault(output, []).append(below)
+        for _, op in ops:
             for pair in op.get("inplace", ()):
                 over.setdefault(pair["output"], []).append(pair["input"])
-        for output, given in self.over:
-            over.setdefault(output, []).append(given)
-        root = self._values[self._computation.root]
-        chains: dict[str, set[str]] = {}
-        for _, parameter, result in _paired(self._values[parameters[0].name], root, ()):
-            before: dict[str, str] = {}  # for what is written over, what is written there
-            waiting = [result]
-            while waiting:
-                name = waiting.pop()
-                for given in over.get(name, ()):
-                    if given not in before and given != result:
-                        before[given] = name
-                        waiting.append(given)
-            name = before.get(parameter, result)
-            chains[result] = {result}
-            while name != result:
-                self.tensors[name]["bytes"] = 0  # they are those of the parameter
-                chains[result].add(name)
-                name = before[name]
-        lies_with = {name: chain for chain in chains.values() for name in chain}
-        for op in self.ops:  # what is elsewhere stays there
-            if "inplace" in op:
-                op["inplace"] = [
-                    pair
-                    for pair in op["inplace"]
-                    if pair["output"] not in lies_with or pair["input"] in lies_with[pair["output"]]
-                ]
+        before = {result: result}  # for what is written over, what is written there
+        waiting = [result]
+        while waiting and given not in before:
+            name = waiting.pop()
+            for below in over.get(name, ()):
+                if below not in before and name in made and last.get(below, -1) <= made[name]:
+                    before[below] = name
+                    waiting.append(below)
+        if given not in before:
+            self.over.append((result, given))
+            return
+        name = given
+        while name != result:
+            self.over.append((before[name], name))
+            name = before[name]
 
     def _write_over(self, returned: Collection[str]) -> None:
         """Outputs take the bytes of inputs that they are said to lie in, if nothing reads these later.
 
-        What is not of this computation is written over by nothing.
+        What is not of this computation is written over by nothing. Between the last op that reads an input and the one
+        that writes there, the bytes are free.
         """
         last = {name: k for k, op in enumerate(self.ops) for name in op["inputs"]}
         made = {name: k for k, op in enumerate(self.ops) for name in op["outputs"]}
-        times = Counter((output_of, given) for output_of, given in ((made[out], given) for out, given in self.over))
+        over = [*dict.fromkeys(self.over)]
+        times = Counter((made[output], given) for output, given in over)
         for op in self.ops:
+            self.by_choice |= {(pair["output"], pair["input"]) for pair in op.get("inplace", ())}
             pairs = [pair for pair in op.pop("inplace", ()) if self.tensors[pair["input"]]["kind"] in _OWN]
             if pairs:
                 op["inplace"] = pairs
-        for output, given in self.over:
+        taken = {*returned, *self.elsewhere}
+        for output, given in over:
             k, tensor = made[output], self.tensors[given]
-            free = tensor["kind"] in _OWN and last[given] == k and given not in returned
-            if free and tensor["bytes"] == self.tensors[output]["bytes"] and times[k, given] == 1:
+            end = last.get(given, made.get(given, -1))
+            if tensor["kind"] not in _OWN or given in taken or end > k or times[k, given] > 1:
+                continue
+            if tensor["bytes"] != self.tensors[output]["bytes"]:
+                continue
+            taken.add(given)
+            if end == k:
                 self.ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
-                self.ops[k].pop("inplace", None)
+                self._leave_out(k, "output", output)
+            else:
+                self._lay_together(k, output, given)
+
+    def _lay_together(self, k: int, output: str, given: str) -> None:
+        """What op k makes lies where a tensor was that is dead by then."""
+        self.together.append((given, output, 0))
+        before = [*self.ops[k].get("after", ())]
+        for number, op in enumerate(self.ops[:k]):
+            if given in op["inputs"]:
+                self._leave_out(number, "input", given)
+            if given in op["inputs"] or given in op["outputs"]:
+                before.append(op["name"])
+        self.ops[k]["after"] = [*dict.fromkeys(before)]
+
+    def _leave_out(self, k: int, which: str, name: str) -> None:
+        """No output of op k is written over an input by choice, if that output or input has this name."""
+        others = [pair for pair in self.ops[k].pop("inplace", ()) if pair[which] != name]
+        if others:
+            self.ops[k]["inplace"] = others
 
     # Ops in two parts, and what is given
 
