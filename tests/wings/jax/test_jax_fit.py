@@ -106,6 +106,25 @@ def test_regions_give_the_same(choice: Choice) -> None:
     close(jax.jit(jax.value_and_grad(chosen(scanned)))(STACKED, normal(3, 4, 32)), whole)
 
 
+def test_second_derivatives_and_gradients_of_what_is_closed_over() -> None:
+    def net(w: Any, x: Any) -> Any:
+        for _ in range(4):
+            x = jnp.tanh(x @ w) + x
+        return (x**2).mean()
+
+    def chosen(w: Any, x: Any) -> Any:
+        traced = _traced(net, (w, x), {}, 0)
+        choice = Choice((0, 6, len(traced.eqns)), 1, frozenset({"3.0"}), tied=True)
+        return _run(traced, choice, (w, x), {})
+
+    def derivatives(function: Any) -> Any:
+        curved = lambda w, x: jax.jvp(lambda w: jax.grad(function)(w, x), (w,), (w,))  # noqa: E731
+        outside = jax.grad(lambda scale, w, x: (lambda x: function(w * scale, x))(x * scale))
+        return jax.jit(lambda w, x: (curved(w, x), outside(2.0, w, x)))(normal(1, 8, 8), normal(2, 4, 8))
+
+    close(derivatives(chosen), derivatives(net))
+
+
 def test_regions_end_where_little_goes_across() -> None:
     def narrow(x: Any) -> Any:
         for _ in range(3):
