@@ -1,6 +1,7 @@
 #include "order/bodies.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -30,11 +31,31 @@ struct ListedOps {  // of ops as they are listed
   Index size() const { return end - begin; }
 };
 
+// The ops outside of a range that run before it, as one of its ops waits for them; ascending.
+std::vector<Index> ops_before(const ContentsModel& all, ListedOps range) {
+  std::vector<Index> before;
+  for (Index k = range.begin; k < range.end; ++k)
+    std::ranges::copy_if(all.waits[at(k)], std::back_inserter(before), [&](Index other) { return !range.has(other); });
+  sort_unique(before);
+  return before;
+}
+
+// Whether no op that runs after the range uses a content, or may.
+bool ends_in(const Content& item, ListedOps range, std::span<const Index> before) {
+  return !item.kept && std::ranges::all_of(
+                           item.users, [&](Index k) { return range.has(k) || std::ranges::binary_search(before, k); });
+}
+
 // The model of a range of ops in which runs are the ops. Contents that are used elsewhere too stay alive.
 class RunModel {
  public:
   RunModel(const ContentsModel& all, ListedOps range, std::span<const OpRun> runs)
-      : model(runs.size()), all_(all), range_(range), runs_(runs), run_of_(at(range.size()), kNone) {
+      : model(runs.size()),
+        all_(all),
+        range_(range),
+        runs_(runs),
+        before_(ops_before(all, range)),
+        run_of_(at(range.size()), kNone) {
     for (std::size_t u = 0; u < runs.size(); ++u)
       for (const Index k : runs[u].ops) run_of_[at(k - range.begin)] = static_cast<Index>(u);
     add_waits();
@@ -74,7 +95,7 @@ class RunModel {
 
   void add_item(Index i) {
     Content item = all_.items[at(i)];
-    item.kept |= !std::ranges::all_of(item.users, [&](Index k) { return range_.has(k); });
+    item.kept = !ends_in(item, range_, before_);
     item.maker = run_of(item.maker);
     item.kept_from = run_of(item.kept_from) != kNone ? run_of(item.kept_from) : item.maker;
     to_runs(item.users);
@@ -120,6 +141,7 @@ class RunModel {
   const ContentsModel& all_;
   ListedOps range_;
   std::span<const OpRun> runs_;
+  std::vector<Index> before_;
   std::vector<Index> run_of_;                     // per op of the range
   std::vector<std::pair<Index, Index>> item_of_;  // of all items and of the model; ascending
 };
@@ -196,10 +218,11 @@ class BodySearch {
   // Whether contents that are used elsewhere too stay alive while the last op of the range runs, and so all others.
   bool all_die_at_the_end(ListedOps range) const {
     const Index last = range.end - 1;
+    const std::vector<Index> before = ops_before(task_.model, range);
     const auto ends_late = [&](Index i) {
       const Content& item = task_.model.items[at(i)];
       if (range.has(item.maker) || item.kept) return true;
-      if (std::ranges::all_of(item.users, [&](Index k) { return range.has(k); })) return true;
+      if (ends_in(item, range, before)) return true;
       return std::ranges::binary_search(item.users, last) &&
              !std::ranges::binary_search(task_.model.over_items[at(last)], i);
     };
