@@ -125,12 +125,12 @@ class _Body:
     ) -> None:
         """With a caller, its ops and tensors are those of the computation too, and parameters are what is given."""
         self._reader, self._computation, self._handed = reader, computation, given
-        self._prefix, self._base, self.path = "", "", ""  # of names; of them, of the loop around; bodies around
+        self.prefix, self.base, self.path = "", "", ""  # of names; of them, of the loop around; bodies around
         if caller is not None and call is not None:
-            self._prefix, self._base, self.path = f"{caller._prefix}{call.name}/", caller._base, caller.path
+            self.prefix, self.base, self.path = f"{caller.prefix}{call.name}/", caller.base, caller.path
             if call.opcode == "while":
-                self.path = f"{self.path}/{self._prefix[len(self._base) : -1].replace('/', '.')}".lstrip("/")
-                self._base = self._prefix
+                self.path = f"{self.path}/{self.prefix[len(self.base) : -1].replace('/', '.')}".lstrip("/")
+                self.base = self.prefix
         self._values: dict[str, Tree] = {}
         self.tensors: dict[str, dict[str, Any]] = {} if caller is None else caller.tensors
         self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
@@ -232,7 +232,7 @@ class _Body:
         if shape.elements is not None:
             return [self._new(one, each, kind, *path, k) for k, each in enumerate(shape.elements)]
         place, element = self._reader.place(one), f"{{{','.join(map(str, path))}}}" if path else ""
-        name = f"{self._prefix}{one.name}{element}{f' ({place})' if place else ''}"
+        name = f"{self.prefix}{one.name}{element}{f' ({place})' if place else ''}"
         said = {"bytes": shape.nbytes, "kind": kind, "dtype": shape.dtype, "shape": [*shape.dims]}
         self.tensors[name] = {"name": name, **said}
         if shape.space != self._reader.space:
@@ -251,7 +251,7 @@ class _Body:
     ) -> None:
         target = one.attributes.get("custom_call_target", "").strip('"')
         op: dict[str, Any] = {
-            "name": f"{self._prefix}{one.name}",
+            "name": f"{self.prefix}{one.name}",
             "type": f"{one.opcode}:{target}" if target else one.opcode,
             "inputs": list(dict.fromkeys(leaf for operand in operands for leaf in _leaves(operand))),
             "outputs": list(outputs),
@@ -261,7 +261,7 @@ class _Body:
         before = names_in(one.attributes.get("control-predecessors", ""))
         if before:
             made = {other["name"] for other in self.ops}
-            op["after"] = [f"{self._prefix}{name}" for name in before if f"{self._prefix}{name}" in made]
+            op["after"] = [f"{self.prefix}{name}" for name in before if f"{self.prefix}{name}" in made]
         if one.opcode in _DRAWS or one.opcode.startswith(_ACTS):
             op["recompute"] = False
         self.ops.append(op)

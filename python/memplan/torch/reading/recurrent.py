@@ -99,6 +99,11 @@ def _scratch(sizes: _Sizes) -> int:
 
 
 def _copied(sizes: _Sizes) -> int:
-    """The input, if its rows meet in the cache. A layer that keeps its states has it there."""
-    batch, steps, inputs, _, item = sizes
+    """The input, if its rows meet in the cache; states with rows as wide as an input that is wider.
+
+    A layer that keeps its states has both there.
+    """
+    batch, steps, inputs, hidden, item = sizes
+    if inputs > hidden:
+        return 2 * batch * steps * (_row(inputs) - hidden) * item
     return batch * steps * _row(inputs) * item if _row(inputs) != inputs else 0
