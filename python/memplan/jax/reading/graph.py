@@ -332,14 +332,15 @@ class _Body:
         with self._reader.inside(called):
             root = self._checked(one, inside.result())
         news = self._new(one, one.shape, "intermediate")
-        within = {name for op in self.ops[begin:] for name in op["outputs"]}
-        read, shown = list[str](), dict[str, str]()
+        made, last, over = self._of_body(begin)
+        read, shown, carried = list[str](), dict[str, str](), set[str]()
         for given, result, new in zip(*map(_leaves, (operands[0], root, news)), strict=True):
             if result == given:
                 shown[new] = given
-            elif result in within and result not in shown.values():
+            elif result in made and result not in carried:
                 shown[new] = result
-                self._carry(begin, given, result)
+                carried.add(result)
+                self._carry(given, result, made, last, over)
             else:
                 read += [given]
                 self.over.append((new, given))
@@ -350,17 +351,23 @@ class _Body:
         self._op(one, [read], [name for name in _leaves(news) if name not in shown], needs, inside.path)
         return _replaced(news, shown)
 
-    def _carry(self, begin: int, given: str, result: str) -> None:
-        """The result of ops that come from `begin` on lies where a carried tensor was, and so does all between them."""
-        ops = [*enumerate(self.ops)][begin:]
-        made = {name: k for k, op in ops for name in op["outputs"]}
-        last = {name: k for k, op in ops for name in op["inputs"]}
-        over: dict[str, list[str]] = {}
-        for output, below in self.over:
-            over.setdefault(output, []).append(below)
-        for _, op in ops:
-            for pair in op.get("inplace", ()):
+    def _of_body(self, begin: int) -> tuple[dict[str, int], dict[str, int], dict[str, list[str]]]:
+        """Of the ops from `begin` on: which makes a tensor, which reads it last, and what an output may lie over."""
+        made, last, over = dict[str, int](), dict[str, int](), dict[str, list[str]]()
+        for k in range(begin, len(self.ops)):
+            made.update(dict.fromkeys(self.ops[k]["outputs"], k))
+            last.update(dict.fromkeys(self.ops[k]["inputs"], k))
+            for pair in self.ops[k].get("inplace", ()):
                 over.setdefault(pair["output"], []).append(pair["input"])
+        for output, below in self.over:
+            if output in made:
+                over.setdefault(output, []).append(below)
+        return made, last, over
+
+    def _carry(
+        self, given: str, result: str, made: dict[str, int], last: dict[str, int], over: dict[str, list[str]]
+    ) -> None:
+        """The result of a body lies where a carried tensor was, and so does all between them."""
         before = {result: result}  # for what is written over, what is written there
         waiting = [result]
         while waiting and given not in before:
@@ -387,7 +394,10 @@ class _Body:
         made = {name: k for k, op in enumerate(self.ops) for name in op["outputs"]}
         over = [*dict.fromkeys(self.over)]
         times = Counter((made[output], given) for output, given in over)
-        for op in self.ops:
+        readers: dict[str, list[int]] = {}
+        for k, op in enumerate(self.ops):
+            for name in op["inputs"]:
+                readers.setdefault(name, []).append(k)
             self.by_choice |= {(pair["output"], pair["input"]) for pair in op.get("inplace", ())}
             pairs = [pair for pair in op.pop("inplace", ()) if self.tensors[pair["input"]]["kind"] in _OWN]
             if pairs:
@@ -405,17 +415,15 @@ class _Body:
                 self.ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
                 self._leave_out(k, "output", output)
             else:
-                self._lay_together(k, output, given)
+                used = [made[given], *readers.get(given, ())]
+                self._lay_together(k, output, given, used)
 
-    def _lay_together(self, k: int, output: str, given: str) -> None:
-        """What op k makes lies where a tensor was that is dead by then."""
+    def _lay_together(self, k: int, output: str, given: str, used: Sequence[int]) -> None:
+        """What op k makes lies where a tensor was that is dead by then; `used` are the ops that had it."""
         self.together.append((given, output, 0))
-        before = [*self.ops[k].get("after", ())]
-        for number, op in enumerate(self.ops[:k]):
-            if given in op["inputs"]:
-                self._leave_out(number, "input", given)
-            if given in op["inputs"] or given in op["outputs"]:
-                before.append(op["name"])
+        for number in used:
+            self._leave_out(number, "input", given)
+        before = (*self.ops[k].get("after", ()), *(self.ops[number]["name"] for number in used))
         self.ops[k]["after"] = [*dict.fromkeys(before)]
 
     def _leave_out(self, k: int, which: str, name: str) -> None:
@@ -525,15 +533,6 @@ def _fits(tree: Tree, shape: Shape) -> bool:
         and len(tree) == len(shape.elements)
         and all(_fits(each, element) for each, element in zip(tree, shape.elements, strict=True))
     )
-
-
-def _paired(given: Tree, made: Tree, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str, str]]:
-    """Tensors of two trees of one form, with their paths."""
-    if isinstance(given, list) and isinstance(made, list):
-        for k, (a, b) in enumerate(zip(given, made, strict=False)):
-            yield from _paired(a, b, (*path, k))
-    elif isinstance(given, str) and isinstance(made, str):
-        yield path, given, made
 
 
 def _replaced(tree: Tree, by: dict[str, str]) -> Tree:
