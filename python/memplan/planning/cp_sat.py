@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -80,14 +80,9 @@ def run(problem: _core.Problem, options: Options) -> Placement:
         if options.tell is not None:
             options.tell(greedy.offsets, greedy.lower_bound)
         model, offsets = _model(cp_model, problem, scaled, start, options.capacity)
+        solver = _solver(cp_model, options, seconds - (time.perf_counter() - begin))
     except KeyboardInterrupt:
         return replace(greedy, interrupted=True)
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(seconds - (time.perf_counter() - begin), 1e-3)
-    solver.parameters.num_workers = min(options.threads, 64)
-    solver.parameters.random_seed = options.seed % 2**31
-    solver.parameters.interleave_search = options.threads > 1  # the same search however the threads are scheduled
-    solver.parameters.catch_sigint_signal = False
 
     def placed(value: Callable[[Any], int]) -> list[int]:
         all_offsets = list(greedy.offsets)
@@ -108,6 +103,16 @@ def run(problem: _core.Problem, options: Options) -> Placement:
         bound = max(search.bound, proven(solver.best_objective_bound))
         return Placement(placed(solver.value), bound, interrupted=search.interrupted)
     return replace(greedy, lower_bound=max(search.bound, start.lower_bound), interrupted=search.interrupted)
+
+
+def _solver(cp_model: Any, options: Options, seconds: float) -> Any:
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = max(seconds, 1e-3)
+    solver.parameters.num_workers = min(options.threads, 64)
+    solver.parameters.random_seed = options.seed % 2**31
+    solver.parameters.interleave_search = options.threads > 1  # the same search however the threads are scheduled
+    solver.parameters.catch_sigint_signal = False
+    return solver
 
 
 def _load() -> Any:
@@ -280,16 +285,16 @@ class _Search:
             self._news.put(None)
 
         thread = Thread(target=solve, daemon=True)
-        thread.start()
         try:
+            thread.start()
             while self._hear():
                 pass
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
-            while thread.is_alive():
+            while not status.done():
                 self._solver.stop_search()
-                thread.join(0.02)
+                wait([status], 0.02)
         return status.result()
 
     def _callback(self, cp_model: Any) -> Any:
