@@ -114,8 +114,6 @@ def test_a_gradient_that_is_a_slice_is_copied_for_a_convolution(last: bool, whol
 @pytest.mark.parametrize("train", [False, True])
 def test_kernels_of_convolutions_copy_what_they_are_given(name: str, train: bool, one_thread: None) -> None:
     """With several threads, gradients of weights are summed up from some of each."""
-    if train and name == "narrow groups" and torch.backends.cpu.get_cpu_capability() != "AVX2":
-        pytest.skip("their gradients are made by kernels that are not known")
     torch.manual_seed(0)
     model, x = convolutions(name)
     found = memplan.estimate(model.train(train), args=(x,), train=train)

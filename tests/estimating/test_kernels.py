@@ -69,10 +69,10 @@ def test_each_operator_allocates_what_is_said() -> None:
     found: dict[str, Case] = {}
     for name in sorted(set(operators()) - CONVOLUTIONS):
         every = all_of(name)
-        chosen = Random(name).sample(every, min(4, len(every)))
-        made = dict(calls(name, 0, [("float32", "as made"), *chosen]))
+        chosen = Random(name).sample(every, len(every))
+        made = dict(itertools.islice(calls(name, 0, [("float32", "as made"), *chosen]), 2))
         assert made, f"{name}: no call of it works: give it a maker in counted_cases.py"
-        found |= dict(list(made.items())[:2])
+        found |= made
     assert len(found) > 500
     assert differences(found) == {}
 

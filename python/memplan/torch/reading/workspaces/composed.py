@@ -71,9 +71,15 @@ def dropout_backward(call: Called) -> int:
 def gelu_backward(call: Called) -> int:
     """oneDNN takes the gradient, and makes its result, as the input lies."""
     x = call.given("self")
-    if x.dtype != torch.float32 or call["approximate"] != "none" or not x.is_contiguous():
+    known = x.dtype == torch.float32 or (x.dtype == torch.bfloat16 and _takes_bfloat16())
+    if not known or call["approximate"] != "none" or not x.is_contiguous():
         return elementwise(call)
     return contiguous(call.given("grad_output")) + contiguous(call.made)
+
+
+def _takes_bfloat16() -> bool:
+    """Whether this processor has what oneDNN multiplies such numbers with."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def is_infinite(call: Called) -> int:

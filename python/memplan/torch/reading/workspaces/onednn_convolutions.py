@@ -1,7 +1,7 @@
 """Convolutions of oneDNN: tensors lie in blocks of channels, so what is given is copied, and the result copied back.
 
 The backward pass makes the gradients of the input and of the weight one after the other. oneDNN chooses among its
-kernels by the processor. What a kernel holds besides is known for processors with AVX2.
+kernels by the processor. What a kernel holds besides was measured on processors with AVX2 and with AVX512.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LISTS, _LISTS_STRIDED = (4_120, 4_096), (24_600, 12_288)
 def forward(x: Tensor, weight: Tensor, how: Sequence[Any], result: Tensor) -> tuple[int, int]:
     """Bytes before the result is made, and bytes beside it."""
     out = _in_blocks(result)
-    if _as_product(weight, how):
+    if _as_product(weight, how) and (weight.dim() == 3 or _is_avx2()):
         return _columns(weight, result) + out, out
     if how[3] and max(how[0]) > 1:
         lists = _lists(_LISTS_STRIDED) if _is_avx2() else 0
         return _copied(x) + _in_whole_blocks(weight) + nbytes(result) + lists, 2 * nbytes(result)
-    if _by_channel(weight, how) and weight.dim() == 5 and _is_avx2():  # channels lie beside each other
+    if _by_channel(weight, how) and weight.dim() == 5:  # channels lie beside each other
         return _copied(x) + nbytes(weight) + nbytes(result), 2 * nbytes(result)
     return _copied(x) + _weight_in_blocks(weight, how) + out, out
 
@@ -36,7 +36,7 @@ def forward(x: Tensor, weight: Tensor, how: Sequence[Any], result: Tensor) -> tu
 def forward_last(weight: Tensor, how: Sequence[Any]) -> int:
     """Bytes beside a result whose channels lie beside each other: the weight in this way, and in blocks."""
     blocks = nbytes(weight)
-    if not _is_avx2() or _by_channel(weight, how):
+    if _by_channel(weight, how):
         return blocks
     lists = _LISTS_STRIDED if how[3] else _LISTS
     return _laid_last(weight) + blocks + _lists(lists)
@@ -64,7 +64,7 @@ def backward_last(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any
     """The same, where channels lie beside each other."""
     own, of_weight = nbytes(weight), nbytes(weight) * asked[1]
     of_bias = int(gradient.shape[1]) * x.element_size() * asked[2]
-    if not _is_avx2() or _by_channel(weight, how):
+    if _by_channel(weight, how):
         return of_weight
     held = [0]
     copy = _laid_last(weight)
@@ -85,9 +85,9 @@ def _of_input(gradient: Tensor, x: Tensor, weight: Tensor, how: Sequence[Any]) -
     into = _in_blocks(x)
     if how[3]:
         return [_copied(gradient) + _weight_in_blocks(weight, how) + into, into + nbytes(x)]
-    if _as_product(weight, how) or (_is_avx2() and weight.dim() == 5 and _by_channel(weight, how)):
+    if _as_product(weight, how) or (weight.dim() == 5 and _by_channel(weight, how)):
         return [nbytes(x) + _columns(weight, gradient), 2 * nbytes(x)]
-    if _is_avx2() and not _by_channel(weight, how) and max(how[0]) > 1:
+    if not _by_channel(weight, how) and max(how[0]) > 1:
         return [nbytes(gradient) + blocks + nbytes(x) + _lists(_LISTS_STRIDED), 3 * nbytes(x)]
     return [_in_blocks(gradient) + blocks + into, into + nbytes(x)]
 
@@ -99,9 +99,10 @@ def _laid_last(weight: Tensor) -> int:
 
 def _by_columns(weight: Tensor, how: Sequence[Any]) -> bool:
     """Whether gradients of weights are products of columns: of volumes, of windows with gaps, of narrow groups."""
-    if not _is_avx2() or math.prod(weight.shape[2:]) == 1:
+    if math.prod(weight.shape[2:]) == 1:
         return False
-    return weight.dim() == 5 or _as_product(weight, how) or (max(how[2]) > 1 and not _by_channel(weight, how))
+    of_windows = weight.dim() == 5 or (max(how[2]) > 1 and not _by_channel(weight, how))
+    return _as_product(weight, how) or (of_windows and _is_avx2())
 
 
 def _columns(weight: Tensor, made: Tensor) -> int:
@@ -127,7 +128,7 @@ def _by_channel(weight: Tensor, how: Sequence[Any]) -> bool:
 def _as_product(weight: Tensor, how: Sequence[Any]) -> bool:
     """Whether groups are too narrow for blocks: then a column of all windows is multiplied."""
     transposed, groups = how[3], how[5]
-    if groups == 1 or transposed or _by_channel(weight, how) or (weight.dim() > 3 and not _is_avx2()):
+    if groups == 1 or transposed or _by_channel(weight, how):
         return False
     return bool(weight.shape[1] % _block() or weight.shape[0] // groups % _block())
 
