@@ -100,6 +100,11 @@ py::list dicts_of(const OpSpec& op, const std::vector<Loop>& loops) {
     if (!loop.writes.empty()) dict["writes"] = writes;
     if (!sums.empty()) dict["sums"] = sums;
     if (!loop.early.empty()) dict["early"] = early;
+    if (loop.statistics) {
+      std::vector<std::string> inputs;
+      for (const Index input : loop.statistics->inputs) inputs.push_back(called(op, input));
+      dict["statistics"] = py::dict(py::arg("inputs") = inputs, py::arg("bytes") = loop.statistics->bytes);
+    }
     list.append(std::move(dict));
   }
   return list;
@@ -279,10 +284,18 @@ std::vector<EarlyRow> early_rows(const Loop& loop) {
   return rows;
 }
 
+using StatisticsRow = std::optional<std::pair<std::vector<Index>, Bytes>>;
+
+StatisticsRow statistics_row(const Loop& loop) {
+  if (!loop.statistics) return std::nullopt;
+  return std::pair(loop.statistics->inputs, loop.statistics->bytes);
+}
+
 void bind_loop(py::module_& m) {
   const auto make = [](std::int64_t extent, const std::vector<ReadRow>& reads, const std::vector<WriteRow>& writes,
-                       std::vector<Index> sums, const std::vector<EarlyRow>& early) {
-    Loop loop{extent, {}, {}, std::move(sums), {}};
+                       std::vector<Index> sums, const std::vector<EarlyRow>& early, const StatisticsRow& statistics) {
+    Loop loop{extent, {}, {}, std::move(sums), {}, {}};
+    if (statistics) loop.statistics = Statistics{statistics->first, statistics->second};
     for (const auto& [input, first, last, step, window, before, per] : reads)
       loop.reads.push_back({input, {first, last}, step, window, before, per});
     for (const auto& [output, first, last, step] : writes) loop.writes.push_back({output, {first, last}, step});
@@ -294,19 +307,21 @@ void bind_loop(py::module_& m) {
       "Along which rows an op goes while it runs. Inputs and outputs are positions in the op.\n\n"
       "reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the\n"
       "first three over the fourth. writes are (output, first axis, last axis, step); early are (output,\n"
-      "inputs).")
+      "inputs); statistics are (inputs, bytes), or None.")
       .def(py::init(make), py::arg("extent"), py::arg("reads") = std::vector<ReadRow>{},
            py::arg("writes") = std::vector<WriteRow>{}, py::arg("sums") = std::vector<Index>{},
-           py::arg("early") = std::vector<EarlyRow>{})
+           py::arg("early") = std::vector<EarlyRow>{}, py::arg("statistics") = py::none())
       .def_readonly("extent", &Loop::extent)
       .def_property_readonly("reads", &read_rows)
       .def_property_readonly("writes", &write_rows)
       .def_readonly("sums", &Loop::sums)
       .def_property_readonly("early", &early_rows)
+      .def_property_readonly("statistics", &statistics_row)
       .def("__eq__", &equal<Loop>, py::arg("other"))
       .def("__repr__", [](const Loop& loop) { return "Loop(extent=" + std::to_string(loop.extent) + ")"; })
       .def("__reduce__", made_again_by<Loop>([](const Loop& loop) {
-             return py::make_tuple(loop.extent, read_rows(loop), write_rows(loop), loop.sums, early_rows(loop));
+             return py::make_tuple(loop.extent, read_rows(loop), write_rows(loop), loop.sums, early_rows(loop),
+                                   statistics_row(loop));
            }));
 }
 

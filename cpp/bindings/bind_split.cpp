@@ -37,10 +37,15 @@ std::string does_of(const Piece& piece) {
   switch (piece.does) {
     case Piece::Does::whole: return "whole";
     case Piece::Does::part: return "part";
+    case Piece::Does::statistics: return "statistics";
     case Piece::Does::early: return "early";
     case Piece::Does::keep: return "keep";
   }
   return {};
+}
+
+std::optional<Index> statistics_of(const Piece& piece) {
+  return piece.statistics == kNone ? std::nullopt : std::optional(piece.statistics);
 }
 
 using HeldRow = std::tuple<Index, std::optional<std::tuple<Index, Index, std::int64_t, std::int64_t, std::int64_t>>>;
@@ -57,13 +62,16 @@ std::vector<HeldRows> helds_by(const std::vector<HeldRow>& rows) {
 }
 
 Piece piece_by(const std::string& does, Index of, Index loop, std::pair<std::int64_t, std::int64_t> iterations,
-               const std::vector<HeldRow>& reads, const std::vector<HeldRow>& writes) {
-  Piece piece{Piece::Does::whole, of, loop, {iterations.first, iterations.second}, helds_by(reads), helds_by(writes)};
-  for (const auto one : {Piece::Does::whole, Piece::Does::part, Piece::Does::early, Piece::Does::keep}) {
+               const std::vector<HeldRow>& reads, const std::vector<HeldRow>& writes, std::optional<Index> statistics) {
+  Piece piece{
+      Piece::Does::whole,        of, loop, {iterations.first, iterations.second}, helds_by(reads), helds_by(writes),
+      statistics.value_or(kNone)};
+  for (const auto one :
+       {Piece::Does::whole, Piece::Does::part, Piece::Does::statistics, Piece::Does::early, Piece::Does::keep}) {
     piece.does = one;
     if (does_of(piece) == does) return piece;
   }
-  throw py::value_error("does must be 'whole', 'part', 'early' or 'keep', got '" + does + "'");
+  throw py::value_error("does must be 'whole', 'part', 'statistics', 'early' or 'keep', got '" + does + "'");
 }
 
 std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cost) {
@@ -98,19 +106,21 @@ void bind_split(py::module_& m) {
   };
   py::class_<Piece>(
       m, "Piece",
-      "What an op of a split graph does: 'whole', 'part', 'early' or 'keep'. `of` is an op of the graph.\n"
-      "Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).")
+      "What an op of a split graph does: 'whole', 'part', 'statistics', 'early' or 'keep'. `of` is an op of the\n"
+      "graph. Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).\n"
+      "statistics is the tensor of the split graph that they are in, read or made; None if there are none.")
       .def(py::init(&piece_by), py::arg("does"), py::arg("of"), py::arg("loop"), py::arg("iterations"),
-           py::arg("reads"), py::arg("writes"))
+           py::arg("reads"), py::arg("writes"), py::arg("statistics") = py::none())
       .def("__reduce__", made_again_by<Piece>([](const Piece& p) {
              return py::make_tuple(does_of(p), p.of, p.loop, std::pair(p.iterations.begin, p.iterations.end),
-                                   helds_of(p.reads), helds_of(p.writes));
+                                   helds_of(p.reads), helds_of(p.writes), statistics_of(p));
            }))
       .def_property_readonly("does", &does_of)
       .def_readonly("of", &Piece::of)
       .def_readonly("loop", &Piece::loop)
       .def_property_readonly("iterations",
                              [](const Piece& p) { return std::pair(p.iterations.begin, p.iterations.end); })
+      .def_property_readonly("statistics", &statistics_of)
       .def_property_readonly("reads", [](const Piece& p) { return helds_of(p.reads); })
       .def_property_readonly("writes", [](const Piece& p) { return helds_of(p.writes); });
   py::class_<Split>(m, "SplitGraph", "A graph with ops in pieces, and what each of its ops does.")

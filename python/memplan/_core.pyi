@@ -165,7 +165,7 @@ class Loop:
 
     reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the
     first three over the fourth. writes are (output, first axis, last axis, step); early are (output,
-    inputs).
+    inputs); statistics are (inputs, bytes), or None.
     """
 
     __hash__: typing.ClassVar[None] = None
@@ -199,6 +199,11 @@ class Loop:
                 collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
             ]
         ] = [],
+        statistics: tuple[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+        | None = None,
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -208,6 +213,8 @@ class Loop:
     def extent(self) -> int: ...
     @property
     def reads(self) -> list[tuple[int, int, int, int, int, int, int]]: ...
+    @property
+    def statistics(self) -> tuple[list[int], int] | None: ...
     @property
     def sums(self) -> list[int]: ...
     @property
@@ -1172,8 +1179,9 @@ class FittedPlan:
 
 class Piece:
     """
-    What an op of a split graph does: 'whole', 'part', 'early' or 'keep'. `of` is an op of the graph.
-    Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).
+    What an op of a split graph does: 'whole', 'part', 'statistics', 'early' or 'keep'. `of` is an op of the
+    graph. Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).
+    statistics is the tensor of the split graph that they are in, read or made; None if there are none.
     """
     def __init__(
         self,
@@ -1207,6 +1215,7 @@ class Piece:
                 | None,
             ]
         ],
+        statistics: typing.SupportsInt | typing.SupportsIndex | None = None,
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     @property
@@ -1219,6 +1228,8 @@ class Piece:
     def of(self) -> int: ...
     @property
     def reads(self) -> list: ...
+    @property
+    def statistics(self) -> int | None: ...
     @property
     def writes(self) -> list: ...
 

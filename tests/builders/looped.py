@@ -1,4 +1,4 @@
-"""Random graphs of ops with loops: convolutions, resizes, sums, views, over tensors of one axis."""
+"""Random graphs of ops with loops: convolutions, resizes, sums, norms, views, over tensors of one axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def looped_graph(chance: random.Random, ops: int, rows: int) -> dict[str, Any]:
         source = chance.choice(list(sizes)[-3:])
         n = sizes[source]
         op: dict[str, Any] = {"name": name, "type": "f", "inputs": [source], "outputs": [f"t{k}"]}
-        kind = chance.choice(("conv", "conv", "same", "add", "up", "resize", "sum", "early", "view", "none"))
+        kind = chance.choice(("conv", "conv", "same", "add", "up", "resize", "sum", "norm", "early", "view", "none"))
         if n < 1 or (kind == "view" and source in whole):
             kind = "none"
         read, write, extent, size = [0, 1, 1, 0], [0, 1], n, n
@@ -52,6 +52,11 @@ def looped_graph(chance: random.Random, ops: int, rows: int) -> dict[str, Any]:
                 if first not in op["inputs"]:
                     op["inputs"].append(first)
                 loop["early"] = {f"e{k}": [first]}
+            if kind == "norm":
+                loop["statistics"] = {"inputs": [source], "bytes": chance.choice((1, 2, 5))}
+                if chance.random() < 0.5:
+                    op["outputs"].append(f"e{k}")
+                    loop["early"] = {f"e{k}": []}
             if kind == "same" and chance.random() < 0.5:
                 op["inplace"] = [{"output": f"t{k}", "input": source}]
             op["loops"] = [loop]
@@ -60,7 +65,7 @@ def looped_graph(chance: random.Random, ops: int, rows: int) -> dict[str, Any]:
         made.append(op)
         sizes[f"t{k}"] = size
         tensors.append(_tensor(f"t{k}", size, chance, row=row))
-        if kind == "early":
+        if f"e{k}" in op["outputs"]:
             sizes[f"e{k}"] = 1
             tensors.append(_tensor(f"e{k}", 1, chance))
     used = {name for op in made for name in op["inputs"]}

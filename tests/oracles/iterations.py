@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -45,6 +45,11 @@ class Cells:
                 if name in views:
                     continue
                 self._add(name, size[name], sums.get(name, self.rows[name]), name in whole or name in sums)
+            for number, loop in enumerate(op.loops):
+                if loop.statistics is not None:
+                    self._root[statistics_of(op, number)] = statistics_of(op, number)
+                    self._sums.add(statistics_of(op, number))
+                    self._add(statistics_of(op, number), loop.statistics[1], loop.extent, True)
         self.kept = self.all_of(graph.outputs)
 
     def _add(self, name: str, size: int, count: int, together: bool) -> None:
@@ -126,17 +131,29 @@ def _moves(op: Any, cells: Cells) -> Iterable[Move]:
         return
     over = cells.all_of(source for _, source, _ in op.inplace)
     yield Move(cells.all_of(op.inputs), cells.all_of(op.outputs), over, any(loop.sums for loop in op.loops))
-    for loop in op.loops:
+    for number, loop in enumerate(op.loops):
+        known = cells.all_of([statistics_of(op, number)]) if loop.statistics is not None else 0
         for o, inputs in loop.early:
-            yield Move(cells.all_of(op.inputs[i] for i in inputs), cells.all_of([op.outputs[o]]))
+            yield Move(cells.all_of(op.inputs[i] for i in inputs) | known, cells.all_of([op.outputs[o]]))
         for iteration in range(loop.extent):
-            yield _iteration(op, loop, iteration, cells)
+            move = _iteration(op, loop, iteration, cells)
+            yield move._replace(reads=move.reads | known)
+            if loop.statistics is not None:
+                counted = _iteration(op, loop, iteration, cells, set(loop.statistics[0])).reads
+                yield Move(counted, cells.adds(statistics_of(op, number), iteration), once=True)
 
 
-def _iteration(op: Any, loop: Any, iteration: int, cells: Cells) -> Move:
+def statistics_of(op: Any, number: int) -> str:
+    """A name for the statistics of a loop."""
+    return f"{op.name}: statistics of loop {number}"
+
+
+def _iteration(op: Any, loop: Any, iteration: int, cells: Cells, among: Collection[int] | None = None) -> Move:
     reads = writes = over = 0
     listed = {read[0]: read for read in loop.reads}
     for i, name in enumerate(op.inputs):
+        if among is not None and i not in among:
+            continue
         if i not in listed:
             reads |= cells.all_of([name])
             continue

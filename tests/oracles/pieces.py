@@ -12,7 +12,8 @@ from torch.utils import _pytree as pytree
 
 from memplan.torch.reading.loops import Loop, loops_of
 from memplan.torch.running.pieces.calls import Part, Piece, rows_read, rows_written
-from memplan.torch.running.pieces.table import EARLY, name_of, part_of
+from memplan.torch.running.pieces.statistics import STATISTICS
+from memplan.torch.running.pieces.table import early_of, name_of, part_of
 from oracles.poison import Case
 
 
@@ -66,26 +67,39 @@ def in_pieces(case: Case, whole: Any, loop: Loop, cuts: list[int]) -> list[tuple
     early = {id(t): None for t, _ in loop.early}
     sums = {id(t): 0 for t in loop.sums}
     written = {id(t): w for t, w in loop.writes}
-    firsts: list[Any] = []
-    for a, b in itertools.pairwise(cuts):
-        reads = {
+    call = Part(case.func, args, kwargs)
+
+    def read_by(a: int, b: int) -> dict[Given, Any]:
+        return {
             leaf: rows_read(rows.axes, rows[1:], (a, b), leaf.sizes)
             for leaf, (_, rows) in zip(tensors, loop.inputs, strict=True)
             if rows is not None
         }
+
+    known = None
+    for a, b in itertools.pairwise(cuts) if loop.statistics else ():
+        rule, reads = STATISTICS[name_of(case.func)], read_by(a, b)
+        piece = Piece(call, reads, leaves_made, (), (a, b), loop.extent, (), known)
+        numbers = _run(rule.of(piece), reads)
+        assert list(numbers.shape) == rule.shape(piece)
+        assert numbers.nbytes == loop.statistics.nbytes
+        known = Given(3000, numbers)
+    firsts: list[Any] = []
+    for place, result in enumerate(results):
+        if result is not None and id(result) in early:
+            first = early_of(Piece(call, {}, leaves_made, [None] * len(results), (0, 0), loop.extent, (), known), place)
+            if first is not None:
+                firsts.append(Given(2000 + place, _run(first, {})))
+                made[place] = firsts[-1].tensor
+    for a, b in itertools.pairwise(cuts):
+        reads = read_by(a, b)
         writes = [
             rows_written(written[id(r)].axes, written[id(r)].step, (a, b), r.shape)
             if r is not None and id(r) in written
             else None
             for r in results
         ]
-        call = Part(case.func, args, kwargs)
-        if a == 0 and early and name_of(case.func) in EARLY:
-            first = EARLY[name_of(case.func)](Piece(call, {}, leaves_made, [None] * len(results), (a, b), loop.extent))
-            firsts = [Given(2000, _run(first, {}))]
-            place = next(k for k, r in enumerate(results) if r is not None and id(r) in early)
-            made[place] = firsts[0].tensor
-        part = part_of(Piece(call, reads, leaves_made, writes, (a, b), loop.extent, firsts))
+        part = part_of(Piece(call, reads, leaves_made, writes, (a, b), loop.extent, firsts, known))
         if part is None:
             return None
         found = _run(part, reads)

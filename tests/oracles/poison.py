@@ -30,7 +30,7 @@ Says = Callable[..., list[Any]]  # what is said of a call: func, args, kwargs, r
 class Case(NamedTuple):
     """A call. With `gaps`, rows within a window may be of no account, and with `idle` any row.
 
-    With `finite`, rows may weigh nothing.
+    With `finite`, rows may weigh nothing. What loops have statistics of is not poisoned: all rows count.
 
     What iterations add is zero where rows are that they share out, or rows of the inputs `shared`.
     Inputs `kept` are places in others: other values there would be other rows.
@@ -85,7 +85,7 @@ class Poisoned:
         """Rows that an iteration does not name change nothing of what it writes."""
         inputs = []
         for at, (tensor, rows) in enumerate(loop.inputs):
-            if at in self.case.kept:
+            if at in self.case.kept or _is_counted(loop, tensor):
                 inputs.append(tensor)
                 continue
             keep = None if rows is None else range(*_range(rows, iteration, iteration + 1, _count(tensor, rows)))
@@ -160,7 +160,8 @@ class Poisoned:
     def check_early(self, loop: Loop) -> None:
         """What is made first depends on nothing but what it names."""
         for output, named in loop.early:
-            inputs = [t if any(t is n for n in named) else self._other(t) for t in self.inputs]
+            kept = [*named, *(loop.statistics.inputs if loop.statistics else ())]
+            inputs = [t if any(t is n for n in kept) else self._other(t) for t in self.inputs]
             assert _same(self.run(inputs)[_index(self.whole, output)], output)
 
     def check_unread(self, read_by: Says) -> None:
@@ -218,6 +219,10 @@ def idle(make: Callable[[], Case], loops_of: Says, chance: random.Random, draws:
         if not left:
             break
     return list(left.values())
+
+
+def _is_counted(loop: Loop, tensor: Tensor) -> bool:
+    return loop.statistics is not None and any(tensor is counted for counted in loop.statistics.inputs)
 
 
 def _range(rows: Rows, a: int, b: int, count: int | None) -> tuple[int, int]:

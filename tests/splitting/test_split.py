@@ -166,3 +166,121 @@ def test_what_cannot_be_split_says_why() -> None:
         _core.split(graph, [([(0, 0, False), (2, 0, False)], 2)])
     with pytest.raises(memplan.errors.GraphError, match="op 't1:op' is in two regions"):
         _core.split(graph, [([(0, 0, False)], 2), ([(0, 0, False)], 2)])
+
+
+# Statistics
+
+
+def norm(name: str, source: str, early: str = "") -> dict[str, Any]:
+    """A row needs a number of all rows of the source."""
+    loop: dict[str, Any] = {"extent": 8, "reads": {source: [0, 1, 1, 0]}, "writes": {name: [0, 1]}}
+    loop["statistics"] = {"inputs": [source], "bytes": 4}
+    if early:
+        loop["early"] = {early: []}
+    return {"name": f"{name}:op", "type": "norm", "inputs": [source], "outputs": [name, *early], "loops": [loop]}
+
+
+def normed(ops: list[dict[str, Any]], **sizes: int) -> _core.Graph:
+    tensors = [{"name": name, "shape": [8, size], "dtype": "int8"} for name, size in sizes.items()]
+    tensors[0]["kind"] = "input"
+    read = {name for op in ops for name in op["inputs"]}
+    outputs = [name for op in ops for name in op["outputs"] if name not in read]
+    return graph_of({"tensors": tensors, "ops": ops, "outputs": outputs})
+
+
+def iterations_of(split: _core.SplitGraph, op: int, does: str = "part") -> int:
+    return sum(p.iterations[1] - p.iterations[0] for p in split.pieces if (p.of, p.does) == (op, does))
+
+
+def every(graph: _core.Graph, pieces: int) -> _core.SplitGraph:
+    return _core.split(graph, [([(k, 0, False) for k in range(len(graph.ops))], pieces)])
+
+
+def test_a_region_runs_in_passes_where_statistics_are_needed() -> None:
+    ops = [conv("a", "x"), norm("b", "a", "m"), conv("c", "b"), norm("d", "c"), conv("y", "d", 1)]
+    graph = normed(ops, x=40, a=100, b=100, c=100, d=100, y=1, m=1)
+    split = every(graph, 8)
+    assert [iterations_of(split, op) for op in range(5)] == [24, 16, 16, 8, 8]
+    assert [iterations_of(split, op, "statistics") for op in (1, 3)] == [8, 8]
+    assert set(split.graph.outputs) == {"m", "y"}
+    assert not {"a", "b", "c", "d"} & {tensor.name for tensor in split.graph.tensors}
+    pieces, whole = run_pieces(graph, split), run_whole(graph, {op.name: 0 for op in graph.ops})
+    assert (pieces["y"], pieces["m"]) == (whole["y"], whole["m"])
+    assert memplan.plan(graph).peak == 1600 + 8
+    # m and y, statistics of two norms, three rows of b, one of c and of d
+    assert memplan.plan(split.graph).peak == 8 + 8 + 2 * 4 + 300 + 100 + 100
+
+
+def test_what_one_pass_makes_whole_is_not_made_again() -> None:
+    ops = [conv("a", "x"), norm("b", "a"), conv("y", "b"), {"name": "z", "inputs": ["a"], "outputs": ["z"]}]
+    graph = normed(ops, x=40, a=100, b=100, y=1, z=1)
+    split = _core.split(graph, [([(0, 0, False), (1, 0, False), (2, 0, False)], 4)])
+    assert [iterations_of(split, op) for op in range(3)] == [8, 8, 8]
+    pieces, whole = run_pieces(graph, split), run_whole(graph, dict.fromkeys(("a:op", "b:op", "y:op"), 0))
+    assert (pieces["y"], pieces["z"]) == (whole["y"], whole["z"])
+
+
+def test_sums_are_whole_in_the_next_pass() -> None:
+    """A mean that is taken from all rows: `sub` reads it whole."""
+    rows = {"a": [0, 1, 1, 0]}
+    mean = {"name": "mean", "inputs": ["a"], "outputs": ["m"], "loops": [{"extent": 8, "reads": rows, "sums": ["m"]}]}
+    sub = {"name": "sub", "inputs": ["a", "m"], "outputs": ["y"]}
+    sub["loops"] = [{"extent": 8, "reads": rows, "writes": {"y": [0, 1]}}]
+    graph = normed([conv("a", "x"), mean, sub], x=40, a=100, y=1, m=1)
+    split = every(graph, 8)
+    assert [iterations_of(split, op) for op in range(3)] == [16, 8, 8]
+    assert run_pieces(graph, split)["y"] == run_whole(graph, dict.fromkeys(("a:op", "mean", "sub"), 0))["y"]
+
+
+def test_what_adds_to_a_sum_runs_in_one_pass() -> None:
+    both = conv("a", "x")
+    both["outputs"].append("s")
+    both["loops"][0]["sums"] = ["s"]
+    graph = normed([both, norm("b", "a"), conv("y", "b")], x=40, a=100, b=100, y=1, s=1)
+    with pytest.raises(memplan.errors.GraphError, match="'a:op' cannot be split: it adds to a sum, so it cannot run"):
+        every(graph, 4)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "message"),
+    [
+        ({"inputs": ["x"]}, "must have the keys 'inputs' and 'bytes', got .'inputs'."),
+        ({"inputs": ["y"], "bytes": 4}, "expected an input of the op"),
+        ({"inputs": ["x"], "bytes": 0}, "statistics must have at least 1 byte, got 0"),
+        ({"inputs": [], "bytes": 4}, "no input that is counted in statistics is read by rows"),
+        ({"inputs": ["x"], "bytes": 4}, "iterations read rows of input 0 twice, which is counted in statistics"),
+    ],
+)
+def test_statistics_that_are_wrong(statistics: dict[str, Any], message: str) -> None:
+    op = conv("a", "x")
+    op["loops"][0]["statistics"] = statistics
+    with pytest.raises(memplan.errors.GraphError, match=message):
+        normed([op], x=40, a=100)
+
+
+def test_statistics_count_all_rows_and_no_kernel_runs_such_a_loop_in_order() -> None:
+    op = norm("a", "x")
+    with pytest.raises(memplan.errors.GraphError, match="8 iterations reads 1 rows of tensor 'x' in each, which has 9"):
+        graph_of(
+            {
+                "tensors": [
+                    {"name": "x", "shape": [9, 4], "dtype": "int8", "kind": "input"},
+                    {"name": "a", "shape": [8, 4], "dtype": "int8"},
+                ],
+                "ops": [op],
+                "outputs": ["a"],
+            }
+        )
+    with pytest.raises(memplan.errors.GraphError, match="loop 0, which has statistics, so that its inputs are read"):
+        normed([op | {"ordered": [0]}], x=4, a=4)
+
+
+def test_passes_are_taken_where_ops_may_run_again() -> None:
+    ops = [conv("a", "x", 1), norm("b", "a"), conv("y", "b", 1)]
+    graph = normed(ops, x=4, a=100, b=100, y=1).to_dict()
+    assert memplan.fit(graph, "least", allow=("split",)).peak == 800 + 100 + 8 + 4  # a is whole
+    plan = memplan.fit(graph, "least", allow=("split", "recompute"))
+    assert plan.peak == 100 + 100 + 8 + 4
+    assert [change.again for change in plan.changes] == [("a:op",)]
+    graph["ops"][0]["recompute"] = False
+    assert memplan.fit(graph, "least", allow=("split", "recompute")).peak == 800 + 100 + 8 + 4

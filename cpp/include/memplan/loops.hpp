@@ -9,10 +9,11 @@
 //
 // Rows lie along an axis of a tensor's shape, or along consecutive axes that are taken together. If a loop does not
 // list an input, every iteration reads the whole input. Iterations are independent, except that several may add to one
-// output. A loop is a claim of the caller about an op. An op may have several loops, and is split along one of them.
+// output, and that all may need statistics. A loop is a claim of the caller about an op. An op may have several loops, and is split along one of them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,17 @@ struct LoopWrite {
   bool operator==(const LoopWrite&) const = default;
 };
 
-// An output that is made before the first iteration. It depends only on `inputs`, which are read whole.
+// Numbers over all rows of some inputs, such as means or the largest elements. Every iteration needs them, so they are
+// made before the first one. They can be made part by part: from some iterations, and the numbers until then.
+struct Statistics {
+  std::vector<Index> inputs;  // positions in the op; each iteration reads other rows of those that it reads by rows
+  Bytes bytes = 0;
+
+  bool operator==(const Statistics&) const = default;
+};
+
+// An output that is made before the first iteration. It depends only on `inputs`, which are read whole, and on the
+// statistics of its loop.
 struct EarlyOutput {
   Index output = kNone;
   std::vector<Index> inputs;
@@ -73,6 +84,7 @@ struct Loop {
   std::vector<LoopWrite> writes = {};
   std::vector<Index> sums = {};  // outputs to which each iteration adds, by position
   std::vector<EarlyOutput> early = {};
+  std::optional<Statistics> statistics = {};
 
   bool operator==(const Loop&) const = default;
 };

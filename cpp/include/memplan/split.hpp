@@ -18,6 +18,8 @@
 //   - If each iteration adds to a sum, the pieces add to one sum in place.
 //   - A view is made anew in each step, over the rows that exist in this step.
 //   - An *early* output of a loop (loops.hpp) is made before the first step, and every step reads it.
+//   - *Statistics* of a loop (loops.hpp) are added up in steps of their own, before the op's first step. Ops that make
+//     the rows for these run once more afterwards: the region runs in two or more passes.
 //
 // The result is an ordinary graph in which later versions of a buffer overwrite earlier ones.
 //
@@ -61,21 +63,24 @@ struct HeldRows {
 
 // The task of an op of the split graph.
 struct Piece {
-  // All of an op; some of its iterations; its early outputs; or rows move to the front of their buffer.
-  enum class Does : std::uint8_t { whole, part, early, keep };
+  // All of an op; some of its iterations; the part of some iterations in the loop's statistics; early outputs; or rows
+  // move to the front of their buffer.
+  enum class Does : std::uint8_t { whole, part, statistics, early, keep };
   Does does = Does::whole;
   Index of = kNone;  // the op of the graph; for `keep`, the op that makes the rows
   Index loop = kNone;
   RowRange iterations = {};
   std::vector<HeldRows> reads = {};   // per input of `of`; for `keep`, the old place of the rows
   std::vector<HeldRows> writes = {};  // per output of `of`; for `keep`, the new place of the rows
+  Index statistics = kNone;           // a tensor of the split graph that is read, or added to, and then made
 };
 
 struct SplitGraph {
   Graph graph;
   std::vector<Piece> pieces;     // per op
-  std::vector<Index> tensor_of;  // per tensor: the tensor of the graph whose rows it holds
+  std::vector<Index> tensor_of;  // per tensor: the tensor of the graph whose rows it holds; kNone: statistics
   Bytes kept_bytes = 0;          // the sum of bytes that move to the front of buffers
+  std::vector<Index> reruns;     // ops of the graph that run in several passes of their region
 };
 
 // The error for a region that cannot run in pieces. The message names op and tensor.
@@ -88,6 +93,7 @@ struct RegionError : GraphError {
 // streams, branches or a layout. Throws RegionError if a region cannot run in pieces, for one of these reasons:
 //   - an op has no such loop, or overwrites its input,
 //   - an op reads a whole tensor, or rows along other axes, and the region makes this tensor in pieces,
+//   - an op that adds to a sum would run in two passes,
 //   - the bytes of a tensor cannot be divided by rows,
 //   - an op outside of the region reads from the region, and the region needs its result.
 SplitGraph split(const Graph& graph, std::span<const Region> regions);
@@ -98,8 +104,8 @@ SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions);
 
 // The facts of each op of the split graph, from the facts of the graph's ops. If a piece has a share of an op's
 // iterations, it costs this share of the op's cost. But inputs that each piece reads whole, such as weights, cost
-// `byte` for each byte in each piece. An op that moves rows costs the bytes that it reads and writes. Early outputs
-// cost nothing.
+// `byte` for each byte in each piece. Statistics cost as much as the pieces that need them. An op that moves rows costs
+// the bytes that it reads and writes. Early outputs cost nothing.
 std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::span<const OpFacts> facts,
                               double byte = 0);
 

@@ -198,6 +198,8 @@ void check_ordered(const Graph& graph, Index k) {
     const Index l = op.ordered[i];
     if (l < 0 || at(l) >= op.loops.size())
       refuse("names loop " + std::to_string(l) + ", and the op has " + std::to_string(op.loops.size()));
+    if (op.loops[at(l)].statistics)
+      refuse("names loop " + std::to_string(l) + ", which has statistics, so that its inputs are read twice");
     for (std::size_t j = 0; j < i; ++j) {
       if (op.ordered[j] == l) refuse("names loop " + std::to_string(l) + " twice");
       const Loop &inner = op.loops[at(l)], &outer = op.loops[at(op.ordered[j])];
@@ -217,7 +219,16 @@ void check_loops(const Graph& graph) {
     for (const Loop& loop : op.loops) {
       if (const std::string wrong = wrong_loop(loop, op.inputs.size(), op.outputs.size()); !wrong.empty())
         throw GraphError(op_name(graph, k) + ": loop: " + wrong);
-      for (const LoopRead& read : loop.reads) rows_along(graph, k, op.inputs[at(read.input)], read.axes);
+      for (const LoopRead& read : loop.reads) {
+        const Index t = op.inputs[at(read.input)];
+        const std::int64_t rows = rows_along(graph, k, t, read.axes);
+        const bool counts =
+            loop.statistics && std::ranges::find(loop.statistics->inputs, read.input) != loop.statistics->inputs.end();
+        if (counts && rows_read(read, {0, loop.extent}, rows) != RowRange{0, rows})
+          throw GraphError(op_name(graph, k) + ": a loop of " + std::to_string(loop.extent) + " iterations reads " +
+                           std::to_string(read.step) + " rows of " + tensor_name(graph, t) + " in each, which has " +
+                           std::to_string(rows) + ", for its statistics");
+      }
       for (const LoopWrite& write : loop.writes) {
         const Index t = op.outputs[at(write.output)];
         const std::int64_t rows = rows_along(graph, k, t, write.axes);

@@ -73,6 +73,20 @@ std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs
     for (const Index input : early.inputs)
       if (!is_position(input, inputs)) return outside("input", input, inputs);
   }
+  if (loop.statistics) {
+    if (loop.statistics->bytes < 1)
+      return "statistics must have at least 1 byte, got " + std::to_string(loop.statistics->bytes);
+    bool by_rows = false;
+    for (const Index input : loop.statistics->inputs) {
+      if (!is_position(input, inputs)) return outside("input", input, inputs);
+      const auto read = std::ranges::find(loop.reads, input, &LoopRead::input);
+      if (read == loop.reads.end()) continue;
+      by_rows = true;
+      if (read->window != read->step || read->before != 0 || read->per != 1)
+        return "iterations read rows of input " + std::to_string(input) + " twice, which is counted in statistics";
+    }
+    if (!by_rows) return "no input that is counted in statistics is read by rows";
+  }
   const auto missing = std::find(is_made.begin(), is_made.end(), false);
   if (missing != is_made.end())
     return "output " + std::to_string(missing - is_made.begin()) + " must be in writes, sums or early";

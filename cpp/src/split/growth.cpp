@@ -59,7 +59,9 @@ Links::Links(const Graph& graph_)
   for (const Index t : graph.outputs()) stays[at(root[at(t)])] = true;
 }
 
-Growth::Growth(const Links& links, Index op, Index loop) : links_(links) { loops_.emplace(op, loop); }
+Growth::Growth(const Links& links, Index op, Index loop, bool passes) : links_(links), passes_(passes) {
+  loops_.emplace(op, loop);
+}
 
 Region Growth::region(Index pieces) const {
   Region region{{}, pieces};
@@ -77,13 +79,32 @@ std::int64_t Growth::longest() const {
 bool Growth::grow() {
   while (const std::optional<Index> root = edge()) {
     tried_.insert(*root);
-    const std::size_t before = loops_.size();
+    const Loops before = loops_;
+    const AxesOf inside = inside_;
     if (!take_in(*root)) reach_beyond(*root);
-    if (loops_.size() == before) continue;
+    if (loops_.size() == before.size()) continue;
     close();
-    return true;
+    if (passes_ ? between().empty() : !needs_passes()) return true;
+    loops_ = before;
+    inside_ = inside;
+    if (passes_) continue;
+    reach_beyond(*root);
+    if (loops_.size() > before.size() && !needs_passes()) return true;
+    loops_ = before;
   }
   return false;
+}
+
+// Whether an op needs statistics of what another one makes.
+bool Growth::needs_passes() const {
+  return std::ranges::any_of(loops_, [&](const auto& one) {
+    const auto& [k, l] = one;
+    const Op& op = links_.graph.op(k);
+    const auto& statistics = op.loops[at(l)].statistics;
+    return statistics && std::ranges::any_of(statistics->inputs, [&](Index i) {
+             return loops_.contains(links_.maker[at(links_.root[at(op.inputs[at(i)])])]);
+           });
+  });
 }
 
 // A region with an op in its middle that is no member cannot be split. Nothing changes if one of these goes along no

@@ -5,7 +5,8 @@
 //     grow()      {conv1, conv2, add, conv3}  t2 lies inside
 //
 // A tensor can lie inside if the op that makes it and all ops that read it have loops along the same axes of it. If
-// not, the region may still grow beyond it: it leaves the region, whole.
+// not, the region may still grow beyond it: it leaves the region, whole. The same holds for a tensor in whose statistics
+// (loops.hpp) an op of the region needs all rows, unless ops may run in several *passes*.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,7 @@ struct Links {
 
 class Growth {
  public:
-  Growth(const Links& links, Index op, Index loop);
+  Growth(const Links& links, Index op, Index loop, bool passes);
 
   // Takes in the largest tensor that it can, and all ops between members, if these fit; false if there is none.
   bool grow();
@@ -44,6 +45,7 @@ class Growth {
   using AxesOf = std::unordered_map<Index, Axes>;  // per tensor
 
   std::optional<Index> edge() const;
+  bool needs_passes() const;
   bool take_in(Index root);
   void reach_beyond(Index root);
   void close();
@@ -52,6 +54,7 @@ class Growth {
   std::optional<Axes> axes_by_members(Index tensor) const;
 
   const Links& links_;
+  bool passes_;
   Loops loops_;
   AxesOf inside_;                    // tensors that lie inside
   std::unordered_set<Index> tried_;  // roots

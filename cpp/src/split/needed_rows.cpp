@@ -95,7 +95,9 @@ NeededRows::Some NeededRows::rows_read(Index reader, std::size_t l, Index tensor
     const bool early = std::any_of(loop.early.begin(), loop.early.end(), [&](const EarlyOutput& one) {
       return std::find(one.inputs.begin(), one.inputs.end(), static_cast<Index>(input)) != one.inputs.end();
     });
-    if (early || read == loop.reads.end()) return all;
+    const bool counts = loop.statistics && std::ranges::find(loop.statistics->inputs, static_cast<Index>(input)) !=
+                                               loop.statistics->inputs.end();
+    if (early || counts || read == loop.reads.end()) return all;
     const std::int64_t rows = rows_of(links_.graph.tensor(tensor), read->axes);
     const auto add = [&](const RowRange& iterations) {
       const RowRange some = memplan::rows_read(*read, iterations, rows);

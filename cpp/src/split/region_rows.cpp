@@ -21,22 +21,22 @@ RowRange writing(const LoopWrite& write, const RowRange& rows) {
 
 }  // namespace
 
-std::int64_t MadeByRows::needed_from(Index visit) const {
+std::int64_t RowUses::needed_from(Index visit) const {
   const auto next = std::lower_bound(read.begin(), read.end(), visit,
                                      [](const RowsAt& one, Index before) { return one.visit < before; });
   return next == read.end() ? kMaxBytes : from[at(next - read.begin())];
 }
 
-RowRange MadeByRows::written_at(Index visit) const { return written_from(visit)->rows; }
+RowRange RowUses::written_at(Index visit) const { return written_from(visit)->rows; }
 
-std::vector<RowsAt>::const_iterator MadeByRows::written_from(Index visit) const {
+std::vector<RowsAt>::const_iterator RowUses::written_from(Index visit) const {
   return std::lower_bound(written.begin(), written.end(), visit,
                           [](const RowsAt& one, Index before) { return one.visit < before; });
 }
 
-std::int64_t MadeByRows::first_held(Index visit) const { return std::min(written_at(visit).begin, needed_from(visit)); }
+std::int64_t RowUses::first_held(Index visit) const { return std::min(written_at(visit).begin, needed_from(visit)); }
 
-std::int64_t MadeByRows::room_from(Index visit) const {
+std::int64_t RowUses::room_from(Index visit) const {
   std::int64_t most = 0, end = -1;
   for (auto next = written_from(visit); next != written.end(); ++next) {
     const std::int64_t begin = first_held(next->visit);
@@ -52,6 +52,8 @@ RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph
   if (region.pieces < 1) throw GraphError("pieces of a region must be >= 1, got " + std::to_string(region.pieces));
   is_view.assign(count, false);
   is_before.assign(count, false);
+  pass.assign(count, 0);
+  statistics_pass.assign(count, kNone);
   for (std::size_t r = 0; r < count; ++r) {
     if (region.ops[r].op < 0 || region.ops[r].op >= graph.op_count())
       throw GraphError("the graph has no op " + std::to_string(region.ops[r].op));
@@ -63,12 +65,7 @@ RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph
     if (!is_before[r]) add_outputs(r);
   }
   find_leaving();
-  make_visits();
-  for (auto& [t, one] : made) {
-    one.from.resize(one.read.size());
-    std::int64_t from = kMaxBytes;
-    for (std::size_t i = one.read.size(); i-- > 0;) one.from[i] = from = std::min(from, one.read[i].rows.begin);
-  }
+  find_passes();
 }
 
 std::int64_t RegionRows::row_of_view(std::size_t r, std::int64_t row) const {
@@ -98,11 +95,14 @@ void RegionRows::check_op(std::size_t r) {
     const auto found = made.find(t);
     const LoopRead* read = read_of(loop, i);
     if (found == made.end()) {
-      for (const Index sum : sums)
-        if (sum == t) refuse(r, "reads " + tensor() + ", to which the region adds until its end");
+      const auto whole = whole_from.find(t);
+      if (whole == whole_from.end() || whole->second == 0) continue;
+      if (!op.aliases.empty()) refuse(r, "is a view of " + tensor() + ", which is whole only after a pass");
+      pass[r] = std::max(pass[r], whole->second);
       continue;
     }
     reads_made = true;
+    pass[r] = std::max(pass[r], pass[at(found->second.maker)]);
     if (read == nullptr) {
       const bool viewed =
           std::any_of(op.aliases.begin(), op.aliases.end(), [&](const View& v) { return v.input == t; });
@@ -111,10 +111,22 @@ void RegionRows::check_op(std::size_t r) {
       refuse(r, "reads " + tensor() + " along other axes than it is made");
     }
   }
+  if (loop.statistics)
+    for (const Index i : loop.statistics->inputs) {
+      const auto found = made.find(op.inputs[at(i)]);
+      const auto whole = whole_from.find(op.inputs[at(i)]);
+      if (found != made.end()) statistics_pass[r] = std::max(statistics_pass[r], pass[at(found->second.maker)]);
+      if (whole != whole_from.end() && whole->second > 0)
+        statistics_pass[r] = std::max(statistics_pass[r], whole->second);
+    }
   for (const EarlyOutput& early : loop.early)
-    for (const Index i : early.inputs)
-      if (made.contains(op.inputs[at(i)]))
-        refuse(r, "needs " + quoted(graph.tensor(op.inputs[at(i)]).name) + " before it begins");
+    for (const Index i : early.inputs) {
+      const Index t = op.inputs[at(i)];
+      const auto whole = whole_from.find(t);
+      if (made.contains(t) || (whole != whole_from.end() && whole->second > statistics_pass[r] + 1))
+        refuse(r, "needs " + quoted(graph.tensor(t).name) + " before it begins");
+    }
+  if (loop.statistics) pass[r] = std::max(pass[r], statistics_pass[r] + 1);
   for (const Index k : op.after)
     if (position.contains(k)) refuse(r, "runs after another op of the region by request");
   is_view[r] = !op.aliases.empty();
@@ -145,7 +157,8 @@ void RegionRows::add_outputs(std::size_t r) {
                     " bytes are no multiple of its " + std::to_string(one.rows) + " rows");
     made.emplace(t, std::move(one));
   }
-  for (const Index o : loop(r).sums) sums.push_back(op.outputs[at(o)]);
+  for (const Index o : loop(r).sums) whole_from[op.outputs[at(o)]] = pass[r] + 1;
+  for (const EarlyOutput& early : loop(r).early) whole_from[op.outputs[at(early.output)]] = statistics_pass[r] + 1;
   for (const View& view : op.aliases) {
     const auto found = root.find(view.input);
     root[view.output] = found == root.end() ? view.input : found->second;
@@ -168,82 +181,142 @@ void RegionRows::leave(Index t) {
   for (const Index base : op(at(found->second.maker)).inputs) leave(base);
 }
 
-void RegionRows::make_visits() {
+// Whether iterations make anything, besides statistics.
+bool RegionRows::has_parts(std::size_t r) const {
+  return !loop(r).statistics || !loop(r).writes.empty() || !loop(r).sums.empty();
+}
+
+// Whether an earlier pass has made all rows, which stay.
+bool RegionRows::is_whole_in(Index t, Index number) const {
+  const MadeByRows& one = made.at(t);
+  return one.leaves && !is_view[at(one.maker)] && pass[at(one.maker)] < number;
+}
+
+// The tensors made by rows that iterations read, for the statistics or for the rest.
+template <class Use>
+void RegionRows::for_rows_read(std::size_t r, bool statistics, const Use& use) const {
+  for (const LoopRead& read : loop(r).reads) {
+    const Index t = op(r).inputs[at(read.input)];
+    if (!made.contains(t)) continue;
+    if (statistics && std::ranges::find(loop(r).statistics->inputs, read.input) == loop(r).statistics->inputs.end())
+      continue;
+    use(t, read);
+  }
+}
+
+void RegionRows::find_passes() {
   const std::size_t count = region.ops.size();
-  done_.assign(count, 0);
-  last_visit_.assign(count, kNone);
   is_read_.assign(count, false);
-  std::vector<bool> must_end(count, false);
+  last_pass_.assign(count, kNone);
+  Index last = 0;
   for (std::size_t r = 0; r < count; ++r) {
     if (is_before[r]) continue;
-    must_end[r] = !loop(r).sums.empty();
-    for (const LoopRead& read : loop(r).reads)
-      if (const auto found = made.find(op(r).inputs[at(read.input)]); found != made.end())
-        is_read_[at(found->second.maker)] = true;
-    for (const LoopWrite& write : loop(r).writes)
-      must_end[r] = must_end[r] || made.at(op(r).outputs[at(write.output)]).leaves;
-    if (region.ops[r].again && must_end[r] && !is_view[r])
+    for (const bool statistics : {false, true})
+      if (!statistics || statistics_pass[r] != kNone)
+        for_rows_read(r, statistics, [&](Index t, const LoopRead&) { is_read_[at(made.at(t).maker)] = true; });
+    last = std::max(last, has_parts(r) ? pass[r] : statistics_pass[r]);
+  }
+  for (Index number = 0; number <= last; ++number) make_pass(number, number == last);
+  std::ranges::sort(reruns);
+  reruns.erase(std::unique(reruns.begin(), reruns.end()), reruns.end());
+}
+
+void RegionRows::make_pass(Index number, bool is_last) {
+  const std::size_t count = region.ops.size();
+  number_ = number;
+  passes.emplace_back();
+  done_.assign(2 * count, 0);
+  last_visit_.assign(count, kNone);
+  // Ends: the ops for whose results this pass is made. Others run if one that runs reads their rows.
+  std::vector<bool> is_end(count, false), runs(count, false), is_read(count, false);
+  for (std::size_t r = count; r-- > 0;) {
+    if (is_before[r]) continue;
+    bool leaves = false;
+    for (const LoopWrite& write : loop(r).writes) leaves = leaves || made.at(op(r).outputs[at(write.output)]).leaves;
+    const bool must_end = !loop(r).sums.empty() || leaves;
+    if (region.ops[r].again && must_end && !is_view[r])
       refuse(r, "makes what leaves the region, so it cannot make rows again");
+    is_end[r] = pass[r] == number && has_parts(r) && !is_view[r] && (must_end || !is_read_[r]);
+    runs[r] = is_end[r] || is_read[r];
+    for (const bool statistics : {false, true})
+      if (statistics ? statistics_pass[r] == number : runs[r])
+        for_rows_read(r, statistics, [&](Index t, const LoopRead&) {
+          if (!is_whole_in(t, number)) is_read[at(made.at(t).maker)] = true;
+        });
   }
   for (Index step = 1; step <= region.pieces; ++step)
-    for (std::size_t r = 0; r < count; ++r)
-      if (!is_before[r] && !is_view[r] && !is_read_[r]) run_until(r, loop(r).extent * step / region.pieces);
-  for (std::size_t r = 0; r < count; ++r)
-    if (!is_before[r] && !is_view[r] && (must_end[r] || last_visit_[r] == kNone)) run_until(r, loop(r).extent);
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::int64_t until = loop(r).extent * step / region.pieces;
+      if (statistics_pass[r] == number) run_until(r, until, true);
+      if (is_end[r] && !is_read[r]) run_until(r, until);
+    }
+  for (std::size_t r = 0; r < count; ++r) {
+    const bool never = is_last && !is_before[r] && !is_view[r] && has_parts(r) && last_pass_[r] == kNone;
+    if (is_end[r] || never) run_until(r, loop(r).extent);
+  }
+  for (auto& [t, one] : passes.back().uses) {
+    one.from.resize(one.read.size());
+    std::int64_t from = kMaxBytes;
+    for (std::size_t i = one.read.size(); i-- > 0;) one.from[i] = from = std::min(from, one.read[i].rows.begin);
+  }
 }
 
 // Runs what is missing, in about equal parts, none of which is much more than the share of a step.
-void RegionRows::run_until(std::size_t r, std::int64_t end) {
+void RegionRows::run_until(std::size_t r, std::int64_t end, bool statistics) {
+  std::int64_t& done = done_[statistics ? region.ops.size() + r : r];
   end = std::min(end, loop(r).extent);
-  if (done_[r] >= end) return;
+  if (done >= end) return;
   const std::int64_t share = (loop(r).extent + region.pieces - 1) / region.pieces;
-  const std::int64_t missing = end - done_[r];
+  const std::int64_t missing = end - done;
   const std::int64_t parts = std::max<std::int64_t>(1, (2 * missing + 3 * share - 1) / (3 * share));
-  const std::int64_t begin = done_[r];
+  const std::int64_t begin = done;
   for (std::int64_t part = 1; part <= parts; ++part) {
     const std::int64_t until = begin + missing * part / parts;
-    if (until <= done_[r]) continue;  // pulling may have run it
-    const RowRange now{done_[r], until};
-    pull(r, now);
-    visit(r, now);
-    done_[r] = until;
+    if (until <= done) continue;  // pulling may have run it
+    const RowRange now{done, until};
+    pull(r, now, statistics);
+    visit(r, now, statistics);
+    done = until;
   }
 }
 
-void RegionRows::visit(std::size_t r, RowRange iterations) {
-  const Index number = static_cast<Index>(visits.size());
-  visits.push_back({static_cast<Index>(r), iterations});
+void RegionRows::visit(std::size_t r, RowRange iterations, bool statistics) {
+  Pass& now = passes.back();
+  const Index number = static_cast<Index>(now.visits.size());
+  now.visits.push_back({static_cast<Index>(r), iterations, statistics});
+  for_rows_read(r, statistics, [&](Index t, const LoopRead& read) {
+    const RowRange rows = rows_read(read, iterations, made.at(t).rows);
+    if (!rows.empty()) now.uses[t].read.push_back({number, rows});
+  });
+  if (statistics) return;
   last_visit_[r] = number;
-  for (const LoopRead& read : loop(r).reads) {
-    const auto found = made.find(op(r).inputs[at(read.input)]);
-    if (found == made.end()) continue;
-    const RowRange rows = rows_read(read, iterations, found->second.rows);
-    if (!rows.empty()) found->second.read.push_back({number, rows});
+  if (last_pass_[r] != kNone && last_pass_[r] != number_ && !is_view[r]) {
+    if (!loop(r).sums.empty()) refuse(r, "adds to a sum, so it cannot run in two passes");
+    reruns.push_back(region.ops[r].op);
   }
+  last_pass_[r] = number_;
   for (const LoopWrite& write : loop(r).writes) {
-    MadeByRows& one = made.at(op(r).outputs[at(write.output)]);
-    one.written.push_back({number, rows_written(write, iterations, one.rows)});
+    const Index t = op(r).outputs[at(write.output)];
+    now.uses[t].written.push_back({number, rows_written(write, iterations, made.at(t).rows)});
   }
 }
 
 // Makes all rows that these iterations read. To make some may move others away, which are then made once more.
-void RegionRows::pull(std::size_t r, RowRange iterations) {
+void RegionRows::pull(std::size_t r, RowRange iterations, bool statistics) {
   constexpr int kTries = 4;
   for (int tries = 0; tries < kTries; ++tries) {
-    const std::size_t before = visits.size();
-    for (const LoopRead& read : loop(r).reads) {
-      const Index t = op(r).inputs[at(read.input)];
-      const auto found = made.find(t);
-      if (found == made.end()) continue;
-      const RowRange rows = rows_read(read, iterations, found->second.rows);
+    const std::size_t before = passes.back().visits.size();
+    for_rows_read(r, statistics, [&](Index t, const LoopRead& read) {
+      const RowRange rows = rows_read(read, iterations, made.at(t).rows);
       if (!rows.empty()) pull(t, rows);
-    }
-    if (visits.size() == before) return;
+    });
+    if (passes.back().visits.size() == before) return;
   }
   refuse(r, "reads rows that are made again and again");
 }
 
 void RegionRows::pull(Index t, RowRange rows) {
+  if (is_whole_in(t, number_)) return;
   const std::size_t r = at(made.at(t).maker);
   RowRange iterations;
   for (const LoopWrite& write : loop(r).writes)
@@ -270,6 +343,7 @@ bool RegionRows::reads_from(std::size_t reader, std::size_t maker) const {
 bool RegionRows::is_there(std::size_t r, RowRange iterations) const {
   const Index last = last_visit_[r];
   if (last == kNone) return false;
+  const std::vector<Visit>& visits = passes.back().visits;
   const RowRange& made_last = visits[at(last)].iterations;
   if (iterations.begin < made_last.begin || iterations.end > made_last.end) return false;
   if (!is_view[r])

@@ -10,6 +10,14 @@
 //       conv1 3 4    makes the missing rows; rows 1 and 2 were kept
 //
 // A *visit* is one run of some iterations. No visit runs many more of them than a step's share of the loop.
+//
+// If an op needs something whole that the region makes, such as a sum, or statistics of rows (loops.hpp), the region runs
+// in *passes*, each of which goes through all rows:
+//
+//     pass 0   conv1   rows of t, for the statistics of the norm; t is never whole
+//     pass 1   conv1   rows of t again    norm   rows of u    conv2   rows of y
+//
+// A pass makes only those rows that lead to its own sums, statistics, and tensors that leave the region.
 #pragma once
 
 #include <string>
@@ -31,7 +39,11 @@ struct MadeByRows {
   Index maker = kNone;  // position among the ops of the region
   Axes axes = {};
   std::int64_t rows = 0;
-  bool leaves = false;             // something outside reads it, or the caller gets it
+  bool leaves = false;  // something outside reads it, or the caller gets it
+};
+
+// When one pass reads and writes the rows of such a tensor.
+struct RowUses {
   std::vector<RowsAt> read;        // by ops of the region
   std::vector<RowsAt> written;     // by its maker
   std::vector<std::int64_t> from;  // per entry of `read`: the first row that it or a later one reads
@@ -52,6 +64,12 @@ struct MadeByRows {
 struct Visit {
   Index op = kNone;  // position among the ops of the region
   RowRange iterations = {};
+  bool statistics = false;  // it only makes the part of these iterations in the statistics of the op's loop
+};
+
+struct Pass {
+  std::vector<Visit> visits;                // in the order in which they run
+  std::unordered_map<Index, RowUses> uses;  // by tensor of `made`
 };
 
 class RegionRows {
@@ -60,13 +78,16 @@ class RegionRows {
 
   const Graph& graph;
   const Region& region;
-  std::vector<Visit> visits;                   // in the order in which they run
-  std::vector<bool> is_view;                   // per op of the region: its outputs are views of its inputs
-  std::vector<bool> is_before;                 // per op: a view of a tensor made before the region runs
-  std::unordered_map<Index, MadeByRows> made;  // by tensor
-  std::unordered_map<Index, Index> root;       // of views that the region makes
-  std::unordered_map<Index, Index> position;   // of ops in the region
-  std::vector<Index> sums;                     // tensors to which the region adds
+  std::vector<Pass> passes;
+  std::vector<Index> pass;             // per op of the region: the first pass in which it can run
+  std::vector<Index> statistics_pass;  // per op: that makes its statistics; kNone: nothing made by rows is in them
+  std::vector<Index> reruns;           // ops of the graph that several passes run, ascending; no views
+  std::vector<bool> is_view;           // per op of the region: its outputs are views of its inputs
+  std::vector<bool> is_before;         // per op: a view of a tensor made before the region runs
+  std::unordered_map<Index, MadeByRows> made;   // by tensor
+  std::unordered_map<Index, Index> root;        // of views that the region makes
+  std::unordered_map<Index, Index> position;    // of ops in the region
+  std::unordered_map<Index, Index> whole_from;  // by tensor of sums and early outputs: the pass from which it is whole
 
   const Op& op(std::size_t r) const { return graph.op(region.ops[r].op); }
   const Loop& loop(std::size_t r) const { return op(r).loops[at(region.ops[r].loop)]; }
@@ -79,18 +100,27 @@ class RegionRows {
   void add_outputs(std::size_t r);
   void find_leaving();
   void leave(Index t);
-  void make_visits();
-  void run_until(std::size_t r, std::int64_t end);
-  void visit(std::size_t r, RowRange iterations);
-  void pull(std::size_t r, RowRange iterations);
+  bool has_parts(std::size_t r) const;
+  bool is_whole_in(Index t, Index number) const;
+  void find_passes();
+  void make_pass(Index number, bool is_last);
+  template <class Use>
+  void for_rows_read(std::size_t r, bool statistics, const Use& use) const;
+  void run_until(std::size_t r, std::int64_t end, bool statistics = false);
+  void visit(std::size_t r, RowRange iterations, bool statistics = false);
+  void pull(std::size_t r, RowRange iterations, bool statistics = false);
   void pull(Index t, RowRange rows);
   bool reads_from(std::size_t reader, std::size_t maker) const;
   bool is_there(std::size_t r, RowRange iterations) const;
   [[noreturn]] void refuse(std::size_t r, const std::string& why) const;
 
-  std::vector<std::int64_t> done_;  // per op that keeps its rows: iterations
+  // Of all passes until now, per op:
+  std::vector<bool> is_read_;     // by rows, in the region
+  std::vector<Index> last_pass_;  // that ran it; kNone: none
+  // Of the pass that is being made, the statistics of ops behind all ops:
+  std::vector<std::int64_t> done_;  // iterations, per op that keeps its rows
   std::vector<Index> last_visit_;   // per op
-  std::vector<bool> is_read_;       // per op: by rows, in the region
+  Index number_ = 0;
 };
 
 }  // namespace memplan

@@ -35,7 +35,8 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
       region_of[at(one.op)] = static_cast<Index>(changes.size());
       change.ops.push_back(op.name);
       change.loops.push_back(one.loop);
-      if (one.again) change.again.push_back(op.name);
+      if (one.again || std::ranges::find(state.split->reruns, one.op) != state.split->reruns.end())
+        change.again.push_back(op.name);
       change.cost -= facts[at(one.op)].cost + (op.aliases.empty() ? call : 0);
       if (!op.aliases.empty()) continue;
       for (const Index t : op.outputs)

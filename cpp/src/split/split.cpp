@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -66,7 +67,9 @@ class Splitter {
     }
     for (const Index t : graph_.outputs()) parts_.outputs.push_back(tensor_[at(t)]);
     Graph graph = named_ ? Graph(std::move(parts_)) : Graph::trusted(std::move(parts_));
-    return {std::move(graph), std::move(pieces_), std::move(tensor_of_), kept_bytes_};
+    std::vector<Index> reruns;
+    for (const RegionRows& rows : rows_) reruns.insert(reruns.end(), rows.reruns.begin(), rows.reruns.end());
+    return {std::move(graph), std::move(pieces_), std::move(tensor_of_), kept_bytes_, std::move(reruns)};
   }
 
  private:
@@ -150,21 +153,39 @@ class Splitter {
     const std::size_t count = rows.region.ops.size();
     held_.clear();
     sums_.clear();
+    statistics_.assign(count, kNone);
     number_.assign(count, 0);
     of_.assign(count, 0);
-    for (const Visit& visit : rows.visits) ++of_[at(visit.op)];
-    for (std::size_t r = 0; r < count; ++r)
-      if (!rows.is_before[r]) add_early(rows, r);
-    for (Index v = 0; at(v) < rows.visits.size(); ++v) {
-      const std::size_t r = at(rows.visits[at(v)].op);
-      ++number_[r];
-      if (rows.is_view[r])
-        add_view(rows, r, v);
-      else
-        add_part(rows, r, v);
+    for (const Pass& pass : rows.passes)
+      for (const Visit& visit : pass.visits)
+        if (!visit.statistics) ++of_[at(visit.op)];
+    add_early(rows, kNone);
+    for (Index p = 0; at(p) < rows.passes.size(); ++p) {
+      pass_ = &rows.passes[at(p)];
+      std::erase_if(held_, [&](const auto& one) { return !stays_held(rows, one.first); });
+      for (Index v = 0; at(v) < pass_->visits.size(); ++v) {
+        const Visit& visit = pass_->visits[at(v)];
+        const std::size_t r = at(visit.op);
+        if (visit.statistics) {
+          add_statistics(rows, r, visit.iterations);
+          continue;
+        }
+        ++number_[r];
+        if (rows.is_view[r])
+          add_view(rows, r, v);
+        else
+          add_part(rows, r, v);
+      }
+      add_early(rows, p);
     }
     for (std::size_t r = 0; r < count; ++r)
       if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r)) add_whole(rows.region.ops[r].op);
+  }
+
+  // What one pass makes whole, later ones read.
+  static bool stays_held(const RegionRows& rows, Index t) {
+    const MadeByRows& made = rows.made.at(t);
+    return made.leaves && !rows.is_view[at(made.maker)];
   }
 
   static bool leaves(const RegionRows& rows, std::size_t r) {
@@ -172,24 +193,59 @@ class Splitter {
     return std::any_of(outputs.begin(), outputs.end(), [&](Index t) { return rows.made.at(t).leaves; });
   }
 
-  void add_early(const RegionRows& rows, std::size_t r) {
-    const Op& op = rows.op(r);
-    for (const EarlyOutput& early : rows.loop(r).early) {
-      Op made = like(op);
-      if (named_) made.name = new_name(op_names_, op.name + "/early");
-      for (const Index i : early.inputs) made.inputs.push_back(tensor_[at(op.inputs[at(i)])]);
-      made.outputs = {tensor_[at(op.outputs[at(early.output)])]};
-      Piece piece = part_of(rows, r, Piece::Does::early, {});
-      for (const Index i : early.inputs) piece.reads[at(i)].tensor = tensor_[at(op.inputs[at(i)])];
-      piece.writes[at(early.output)].tensor = tensor_[at(op.outputs[at(early.output)])];
-      add(std::move(made), std::move(piece));
+  // What is made before the parts of ops, and after this pass, which made statistics; kNone: before the first pass.
+  void add_early(const RegionRows& rows, Index pass) {
+    for (std::size_t r = 0; r < rows.region.ops.size(); ++r) {
+      if (rows.is_before[r] || rows.statistics_pass[r] != pass) continue;
+      if (rows.loop(r).statistics && pass == kNone) add_statistics(rows, r, {0, rows.loop(r).extent});
+      for (const EarlyOutput& early : rows.loop(r).early) add_early(rows, r, early);
     }
+  }
+
+  void add_early(const RegionRows& rows, std::size_t r, const EarlyOutput& early) {
+    const Op& op = rows.op(r);
+    Op made = like(op);
+    if (named_) made.name = new_name(op_names_, op.name + "/early");
+    for (const Index i : early.inputs) made.inputs.push_back(tensor_[at(op.inputs[at(i)])]);
+    made.outputs = {tensor_[at(op.outputs[at(early.output)])]};
+    Piece piece = part_of(rows, r, Piece::Does::early, {});
+    for (const Index i : early.inputs) piece.reads[at(i)].tensor = tensor_[at(op.inputs[at(i)])];
+    piece.writes[at(early.output)].tensor = tensor_[at(op.outputs[at(early.output)])];
+    read_statistics(r, made, piece);
+    add(std::move(made), std::move(piece));
+  }
+
+  void read_statistics(std::size_t r, Op& op, Piece& piece) const {
+    if (statistics_[r] == kNone) return;
+    read_too(op, statistics_[r]);
+    piece.statistics = statistics_[r];
+  }
+
+  // Some iterations are added to the statistics of the op's loop.
+  void add_statistics(const RegionRows& rows, std::size_t r, RowRange iterations) {
+    const Op& op = rows.op(r);
+    const Statistics& statistics = *rows.loop(r).statistics;
+    Op part = like(op);
+    Piece piece = part_of(rows, r, Piece::Does::statistics, iterations);
+    const std::set<Index> inputs(statistics.inputs.begin(), statistics.inputs.end());
+    for (const Index i : inputs) read_input(rows, r, at(i), iterations, part, piece);
+    Tensor tensor;
+    tensor.bytes = statistics.bytes;
+    if (named_) {
+      tensor.name = new_name(names_, op.name + "/statistics");
+      part.name = new_name(op_names_, op.name + "/statistics");
+    }
+    const Index now = add_tensor(std::move(tensor), kNone);
+    overwrite(statistics_[r], now, part);
+    part.outputs = {now};
+    piece.statistics = statistics_[r] = now;
+    add(std::move(part), std::move(piece));
   }
 
   // A view of what there is of its bytes.
   void add_view(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
-    const RowRange iterations = rows.visits[at(v)].iterations;
+    const RowRange iterations = pass_->visits[at(v)].iterations;
     Op part = part_like(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
     read_inputs(rows, r, iterations, part, piece);
@@ -208,7 +264,7 @@ class Splitter {
       part.aliases.push_back({held.tensor, bytes.tensor, 0});
       read_too(part, bytes.tensor);
       const MadeByRows& made = rows.made.at(view.output);
-      piece.writes[o] = {held.tensor, false, made.axes, made.written_at(v), held.base};
+      piece.writes[o] = {held.tensor, false, made.axes, pass_->uses.at(view.output).written_at(v), held.base};
       held_[view.output] = held;
     }
     add(std::move(part), std::move(piece));
@@ -216,7 +272,7 @@ class Splitter {
 
   void add_part(const RegionRows& rows, std::size_t r, Index v) {
     const Op& op = rows.op(r);
-    const RowRange iterations = rows.visits[at(v)].iterations;
+    const RowRange iterations = pass_->visits[at(v)].iterations;
     for (const LoopWrite& write : rows.loop(r).writes) make_room(rows, r, op.outputs[at(write.output)], v);
     Op part = part_like(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
@@ -228,6 +284,7 @@ class Splitter {
     read_inputs(rows, r, iterations, part, piece);
     for (const EarlyOutput& early : rows.loop(r).early)
       part.inputs.push_back(tensor_[at(op.outputs[at(early.output)])]);
+    read_statistics(r, part, piece);
     for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, part, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), part, piece);
     may_write_over(rows, part, piece);
@@ -284,23 +341,24 @@ class Splitter {
   }
 
   void read_inputs(const RegionRows& rows, std::size_t r, RowRange iterations, Op& part, Piece& piece) {
-    const Op& op = rows.op(r);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      const Index t = op.inputs[i];
-      HeldRows& held = piece.reads[i];
-      const auto found = held_.find(t);
-      held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : tensor_[at(t)];
-      held.base = found == held_.end() ? 0 : found->second.base;
-      held.whole = held.tensor != kNone;
-      if (held.tensor == kNone) continue;  // no row of it is read until now, and none is made
-      read_too(part, held.tensor);
-      for (const LoopRead& read : rows.loop(r).reads)
-        if (at(read.input) == i) {
-          held.whole = false;
-          held.axes = read.axes;
-          held.rows = rows_read(read, iterations, rows_of(graph_.tensor(t), read.axes));
-        }
-    }
+    for (std::size_t i = 0; i < rows.op(r).inputs.size(); ++i) read_input(rows, r, i, iterations, part, piece);
+  }
+
+  void read_input(const RegionRows& rows, std::size_t r, std::size_t i, RowRange iterations, Op& part, Piece& piece) {
+    const Index t = rows.op(r).inputs[i];
+    HeldRows& held = piece.reads[i];
+    const auto found = held_.find(t);
+    held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : tensor_[at(t)];
+    held.base = found == held_.end() ? 0 : found->second.base;
+    held.whole = held.tensor != kNone;
+    if (held.tensor == kNone) return;  // no row of it is read until now, and none is made
+    read_too(part, held.tensor);
+    for (const LoopRead& read : rows.loop(r).reads)
+      if (at(read.input) == i) {
+        held.whole = false;
+        held.axes = read.axes;
+        held.rows = rows_read(read, iterations, rows_of(graph_.tensor(t), read.axes));
+      }
   }
 
   // A buffer for the rows that a visit writes, with those that are kept in front of them.
@@ -311,14 +369,15 @@ class Splitter {
       if (found == held_.end()) held_[t] = {kNone, 0, made.rows, 0, 0};
       return;
     }
-    const RowRange written = made.written_at(v);
+    const RowUses& uses = pass_->uses.at(t);
+    const RowRange written = uses.written_at(v);
     if (rows.region.ops[r].again) {
       held_[t] = {kNone, written.begin, written.size(), 0, 0};
       return;
     }
-    const std::int64_t from = made.first_held(v);
+    const std::int64_t from = uses.first_held(v);
     if (found == held_.end() || from >= found->second.end) {
-      held_[t] = {kNone, from, made.room_from(v), 0, 0};
+      held_[t] = {kNone, from, uses.room_from(v), 0, 0};
       return;
     }
     if (written.end - found->second.base > found->second.capacity) keep_rows(rows, r, t, from, v);
@@ -327,7 +386,7 @@ class Splitter {
   void keep_rows(const RegionRows& rows, std::size_t r, Index t, std::int64_t from, Index v) {
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
-    const RowRange kept{from, made.written_at(v).begin};
+    const RowRange kept{from, pass_->uses.at(t).written_at(v).begin};
     const Bytes bytes = kept.size() * (graph_.tensor(t).bytes / made.rows);
     Op keep;
     Piece piece = part_of(rows, r, Piece::Does::keep, {});
@@ -369,9 +428,10 @@ class Splitter {
     overwrite(held.tensor, now, part);
     part.outputs[output] = now;
     held.tensor = now;
-    held.end = made.written_at(v).end;
+    const RowRange written = pass_->uses.at(t).written_at(v);
+    held.end = written.end;
     ++held.version;
-    piece.writes[output] = {now, false, made.axes, made.written_at(v), held.base};
+    piece.writes[output] = {now, false, made.axes, written, held.base};
   }
 
   static void replace_axes(std::vector<std::int64_t>& shape, const Axes& axes, std::int64_t rows) {
@@ -429,7 +489,7 @@ class Splitter {
   }
 
   void add(Op op, Piece piece) {
-    if (piece.does == Piece::Does::whole || piece.does == Piece::Does::part)
+    if (piece.does != Piece::Does::keep && (piece.does != Piece::Does::early || piece.statistics != kNone))
       last_[at(piece.of)] = static_cast<Index>(parts_.ops.size());
     parts_.ops.push_back(std::move(op));
     pieces_.push_back(std::move(piece));
@@ -449,7 +509,9 @@ class Splitter {
   // Of the region that is being written:
   std::unordered_map<Index, Held> held_;   // by tensor that it makes by rows
   std::unordered_map<Index, Index> sums_;  // by tensor: its newest version
+  std::vector<Index> statistics_;          // per op: their newest version; kNone: none yet
   std::vector<Index> number_, of_;         // per op: pieces until now, and in all
+  const Pass* pass_ = nullptr;             // that is being written
 };
 
 }  // namespace

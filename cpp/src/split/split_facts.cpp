@@ -27,11 +27,13 @@ std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::
     const Piece& piece = split.pieces[k];
     OpFacts one = facts[at(piece.of)];
     const Op& op = split.graph.op(static_cast<Index>(k));
-    if (piece.does == Piece::Does::part) {
+    if (piece.does == Piece::Does::part || piece.does == Piece::Does::statistics) {
       const Op& whole = graph.op(piece.of);
       const Loop& loop = whole.loops[at(piece.loop)];
       const double share = static_cast<double>(piece.iterations.size()) / static_cast<double>(loop.extent);
-      const double each = std::min(one.cost, byte * static_cast<double>(read_whole(graph, whole, loop)));
+      const bool reads_whole = piece.does == Piece::Does::part;
+      const double each =
+          reads_whole ? std::min(one.cost, byte * static_cast<double>(read_whole(graph, whole, loop))) : 0;
       one.cost = each + share * (one.cost - each);
     }
     if (piece.does == Piece::Does::early) one.cost = 0;

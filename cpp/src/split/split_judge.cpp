@@ -70,11 +70,14 @@ void SplitJudge::give_at_least(std::int64_t work) { work_ = std::max(work_, work
 SplitJudge::Made SplitJudge::make(const std::vector<Region>& regions, bool named) {
   named = named || !storage_.donate.empty();  // which is said by name
   auto split = std::make_shared<const SplitGraph>((named ? memplan::split : split_unnamed)(graph_, regions));
+  for (const Index k : split->reruns)
+    if (terms_.facts[at(k)].again != Again::same)
+      throw RegionError("op " + quoted(graph_.op(k).name) + " cannot run in two passes: it must not run again");
   Buffers buffers = buffers_of(split->graph, storage_);
   const Index steps = split->graph.op_count();
   work_ -= steps;
   const std::vector<Bytes> alive = alive_at(buffers.problem, steps);
-  Judged judged{std::vector<Bytes>(graph_.ops().size(), 0), 0, 0, steps};
+  Judged judged{std::vector<Bytes>(graph_.ops().size(), 0), 0, 0, steps, !split->reruns.empty()};
   std::vector<Index> worst(graph_.ops().size(), kNone);
   for (Index k = 0; k < steps; ++k) {
     const Index of = split->pieces[at(k)].of;
@@ -111,7 +114,7 @@ SplitState SplitJudge::stated(const std::vector<Region>& regions) {
       const Index b = made.buffers.buffer_of_tensor[at(t)];
       const Problem& problem = made.buffers.problem;
       if (b == kNone || problem.first()[at(b)] > step || problem.last()[at(b)] <= step) continue;
-      seen.insert(links_.root[at(made.split->tensor_of[at(t)])]);
+      if (const Index of_t = made.split->tensor_of[at(t)]; of_t != kNone) seen.insert(links_.root[at(of_t)]);
     }
     at_most[at(of)].assign(seen.begin(), seen.end());
     std::stable_sort(at_most[at(of)].begin(), at_most[at(of)].end(),

@@ -27,8 +27,9 @@ struct SplitTerms {
 struct Judged {
   std::vector<Bytes> needs;  // per op of the graph: the most bytes that are alive while it, or a piece of it, runs
   Bytes load = 0;
-  double cost = 0;  // that is added
-  Index ops = 0;    // of the split graph
+  double cost = 0;      // that is added
+  Index ops = 0;        // of the split graph
+  bool reruns = false;  // ops run in several passes of a region
 
   // Bytes above a capacity, of all ops together.
   Bytes above(Bytes capacity) const;

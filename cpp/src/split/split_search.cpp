@@ -1,8 +1,11 @@
 #include "split/split_search.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
+
+#include "split/segments.hpp"
 
 namespace memplan {
 
@@ -14,12 +17,16 @@ constexpr std::size_t kSeedTensors = 2;  // whose ops a region grows from, besid
 constexpr std::int64_t kPartOfMore = 3;  // of the work, to make rows again, and to do with less
 constexpr int kHardOps = 4;              // ops whose need no region lowers, until the search ends
 constexpr std::size_t kMakers = 3;       // ops that make rows again together, one after another
+constexpr int kSegmentTargets = 4;       // capacities of segments that are tried
+constexpr double kMuchDearer = 2;        // costs of segments in more pieces, with which no more are tried
+constexpr std::size_t kCuts = 16;        // of regions in passes that are looked at, for a cheaper one
 constexpr int kLowerings = 10;           // capacities that are tried for the least load
 
-// Fewer bytes above the capacity; among equals fewer ops.
+// Fewer bytes above the capacity; among equals fewer ops, or less cost if ops run again.
 bool is_better(const Judged& a, const Judged& b, Bytes capacity) {
   const Bytes x = a.above(capacity), y = b.above(capacity);
-  return x != y ? x < y : a.ops < b.ops;
+  if (x != y) return x < y;
+  return a.reruns || b.reruns ? a.cost < b.cost : a.ops < b.ops;
 }
 
 bool has(const Region& region, Index op) {
@@ -45,12 +52,16 @@ std::vector<Region> without(const std::vector<Region>& regions, const Region& re
 
 SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, const SplitTerms& terms, std::int64_t work,
                          const Deadline& deadline)
-    : graph_(graph), terms_(terms), given_(work), deadline_(deadline), judge_(graph, storage, terms, work) {}
+    : graph_(graph), terms_(terms), given_(work), deadline_(deadline), judge_(graph, storage, terms, work) {
+  for (const Op& op : graph.ops())
+    for (const Loop& loop : op.loops) has_statistics_ = has_statistics_ || loop.statistics.has_value();
+}
 
 SplitSearch::Found SplitSearch::judged(std::vector<Region> regions) {
   std::sort(regions.begin(), regions.end(),
             [](const Region& a, const Region& b) { return a.ops.front().op < b.ops.front().op; });
   const Judged* judged = judge_.judged(regions);
+  if (judged != nullptr && judged->reruns && !again_) judged = nullptr;
   return {std::move(regions), judged};
 }
 
@@ -107,14 +118,14 @@ std::int64_t SplitSearch::longest(const Region& region) const {
 }
 
 // All that can be reached from a loop of an op: samples of a batch, or rows of pictures, through the whole network.
-const Region& SplitSearch::widest(Index op, Index loop) {
-  const auto known = widest_of_.find({op, loop});
+const Region& SplitSearch::widest(Index op, Index loop, bool passes) {
+  const auto known = widest_of_.find({op, loop, passes});
   if (known != widest_of_.end()) return *known->second;
-  Growth growth(judge_.links(), op, loop);
+  Growth growth(judge_.links(), op, loop, passes);
   while (!deadline_.passed() && growth.grow()) {
   }
   const auto region = std::make_shared<const Region>(growth.region(kFirstPieces));
-  for (const RegionOp& one : region->ops) widest_of_.emplace(std::pair(one.op, one.loop), region);
+  for (const RegionOp& one : region->ops) widest_of_.emplace(std::tuple(one.op, one.loop, passes), region);
   return *region;
 }
 
@@ -127,7 +138,6 @@ SplitSearch::Found SplitSearch::grown(const SplitState& state, Index op, Bytes c
   for (const Index seed : seeds(state, op))
     for (std::size_t l = 0; l < graph_.op(seed).loops.size(); ++l) {
       if (!graph_.op(seed).aliases.empty() || !graph_.op(seed).overwrites.empty()) continue;
-      Growth growth(judge_.links(), seed, static_cast<Index>(l));
       const auto consider = [&](Region now) {
         for (const Region& old : state.regions)
           if (share_op(old, now)) now.pieces = std::max(now.pieces, old.pieces);
@@ -142,13 +152,70 @@ SplitSearch::Found SplitSearch::grown(const SplitState& state, Index op, Bytes c
         region = std::move(now);
         return true;
       };
+      Growth growth(judge_.links(), seed, static_cast<Index>(l), false);
       for (int fruitless = 0; fruitless < kFruitless && !ended() && growth.grow(); ++fruitless)
         if (consider(growth.region(kFirstPieces))) fruitless = 0;
-      if (!ended()) consider(widest(seed, static_cast<Index>(l)));
+      if (!ended()) consider(widest(seed, static_cast<Index>(l), false));
     }
+  if (again_ && has_statistics_ && (best.judged == nullptr || best.judged->load > capacity)) {
+    Found in_passes = through_statistics(state, op, capacity);
+    if (in_passes.judged != nullptr &&
+        is_better(*in_passes.judged, best.judged ? *best.judged : state.judged, capacity))
+      return in_passes;
+  }
   if (best.judged == nullptr) return best;
   Found more = in_best_pieces(best.regions, *best.judged, region, capacity);
   return more.judged != nullptr ? more : best;
+}
+
+// With all that can be reached from the op in segments, which run in passes.
+SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Index op, Bytes capacity) {
+  Found best;
+  std::set<std::vector<std::pair<Index, Index>>> seen;
+  for (const Index seed : seeds(state, op))
+    for (std::size_t l = 0; l < graph_.op(seed).loops.size(); ++l) {
+      if (!graph_.op(seed).aliases.empty() || !graph_.op(seed).overwrites.empty()) continue;
+      const Region& region = widest(seed, static_cast<Index>(l), true);
+      std::vector<std::pair<Index, Index>> key;
+      for (const RegionOp& one : region.ops) key.emplace_back(one.op, one.loop);
+      if (!seen.insert(std::move(key)).second) continue;
+      const std::vector<Region> others = without(state.regions, region);
+      Segments& segments = segments_of_.try_emplace(&region, judge_.links(), terms_.facts, region.ops).first->second;
+      if (!segments.has_passes()) continue;
+      const auto most = static_cast<Index>(std::min<std::int64_t>(longest(region), terms_.max_pieces));
+      // More pieces hold fewer rows, so that fewer ops run again, but call more kernels.
+      double least = std::numeric_limits<double>::infinity();
+      for (Index pieces = std::min(kFirstPieces, most); !ended(); pieces = std::min(2 * pieces, most)) {
+        const Found found = in_segments(segments, others, pieces, capacity);
+        if (found.judged == nullptr && (!found.regions.empty() || pieces == most)) break;
+        if (found.judged == nullptr) continue;
+        const bool fits = found.judged->load <= capacity;
+        if (is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity)) best = found;
+        if (pieces == most || (fits && found.judged->cost > kMuchDearer * least)) break;
+        if (fits) least = std::min(least, found.judged->cost);
+      }
+    }
+  return best;
+}
+
+// The cheapest segments, in so many pieces, that are found to fit; or those that hold the least. No regions if none can
+// fit, and not judged if they cannot run.
+SplitSearch::Found SplitSearch::in_segments(Segments& segments, const std::vector<Region>& others, Index pieces,
+                                            Bytes capacity) {
+  Found best;
+  Bytes target = capacity;
+  for (int asked = 0; asked < kSegmentTargets && target > 0 && !ended(); ++asked) {
+    std::vector<Region> regions = segments.cheapest(target, pieces);
+    if (regions.empty()) break;
+    regions.insert(regions.end(), others.begin(), others.end());
+    Found found = judged(std::move(regions));
+    if (found.judged == nullptr) return best.judged != nullptr ? best : found;
+    const Bytes over = found.judged->load - capacity;
+    if (best.judged == nullptr || found.judged->load < best.judged->load) best = std::move(found);
+    if (over <= 0) break;
+    target -= std::min(target, over);
+  }
+  return best;
 }
 
 // Two regions instead of the one: what lies between them is whole, and each holds fewer rows at once.
@@ -244,6 +311,54 @@ SplitSearch::Found SplitSearch::cheaper(const Found& now, Bytes enough) {
   return best;
 }
 
+// With a region that runs in passes cut in two, of which each has fewer passes, where that costs less and suffices. The
+// tensors between the two are whole. Cheap cuts are looked at first.
+SplitSearch::Found SplitSearch::in_fewer_passes(const Found& now, Bytes enough) {
+  struct Halves {
+    double cost;
+    std::size_t region, middle;
+  };
+  const auto cost_of = [&](const std::vector<RegionOp>& ops) { return cost_in_passes(graph_, terms_.facts, ops); };
+  std::vector<Halves> cuts;
+  for (std::size_t r = 0; r < now.regions.size(); ++r) {
+    const std::vector<RegionOp>& ops = now.regions[r].ops;
+    const double uncut = cost_of(ops);
+    for (std::size_t middle = 1; middle < ops.size(); ++middle) {
+      const auto here = ops.begin() + static_cast<std::ptrdiff_t>(middle);
+      const double cost = cost_of({ops.begin(), here}) + cost_of({here, ops.end()}) - uncut;
+      if (cost < 0 && bytes_between(ops, middle) <= enough) cuts.push_back({cost, r, middle});
+    }
+  }
+  std::ranges::stable_sort(cuts, {}, &Halves::cost);
+  if (cuts.size() > kCuts) cuts.resize(kCuts);
+  for (const Halves& cut : cuts) {
+    if (ended()) break;
+    const Region& region = now.regions[cut.region];
+    const auto middle = region.ops.begin() + static_cast<std::ptrdiff_t>(cut.middle);
+    std::vector<Region> regions = without(now.regions, region);
+    regions.push_back({{region.ops.begin(), middle}, region.pieces});
+    regions.push_back({{middle, region.ops.end()}, region.pieces});
+    Found found = judged(std::move(regions));
+    if (found.judged != nullptr && found.judged->load <= enough && found.judged->cost < now.judged->cost) return found;
+  }
+  return now;
+}
+
+// Of tensors that the first ops make and the others read.
+Bytes SplitSearch::bytes_between(const std::vector<RegionOp>& ops, std::size_t middle) const {
+  const Links& links = judge_.links();
+  std::set<Index> roots;
+  for (std::size_t r = middle; r < ops.size(); ++r)
+    for (const Index t : graph_.op(ops[r].op).inputs) {
+      const Index root = links.root[at(t)];
+      const Index maker = links.maker[at(root)];
+      if (maker >= ops.front().op && maker < ops[middle].op) roots.insert(root);
+    }
+  Bytes bytes = 0;
+  for (const Index root : roots) bytes += graph_.tensor(root).bytes;
+  return bytes;
+}
+
 // Goes on from a state until the load is within the capacity, or nothing more is found.
 SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
   std::set<Index> hard;
@@ -300,6 +415,7 @@ SplitState SplitSearch::reached(Bytes capacity, bool again) {
 
 SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
   judge_.give_at_least(given_ / kPartOfMore);
+  again_ = again || state.judged.reruns;
   Found now = judged(state.regions);
   const auto take = [&](std::vector<Region> regions) {
     Found found = judged(std::move(regions));
@@ -310,19 +426,24 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
   for (std::size_t i = 0; i < now.regions.size() && !ended();) {
     std::vector<Region> others = now.regions;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    if (take(std::move(others))) continue;
+    if (!take(std::move(others))) ++i;
+  }
+  for (double cost = now.judged->cost + 1; now.judged->reruns && now.judged->cost < cost && !ended();) {
+    cost = now.judged->cost;
+    now = in_fewer_passes(now, enough);
+  }
+  for (std::size_t i = 0; i < now.regions.size(); ++i)
     for (const Index pieces : piece_counts(now.regions[i])) {
       if (pieces >= now.regions[i].pieces || ended()) break;
       std::vector<Region> fewer = now.regions;
       fewer[i].pieces = pieces;
       if (take(std::move(fewer))) break;
     }
-    ++i;
-  }
   for (double cost = now.judged->cost + 1; again && now.judged->cost < cost && !ended();) {
     cost = now.judged->cost;
     now = cheaper(now, enough);
   }
+  again_ = false;
   return judge_.stated(now.regions);
 }
 

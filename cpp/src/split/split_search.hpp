@@ -11,7 +11,8 @@
 //           │▄▆█▆█▆█▆▄                 │▄▆▅▅▅▅█▆▄
 //           └──────────▶ op            └──────────▶ op
 //
-// Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more.
+// Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more. Only then may a region run in
+// several passes, which make rows again too.
 //
 // It is a descent without a guarantee: a capacity that it does not reach may be possible. The same input gives the same
 // result, unless the time limit or `stop` ends it.
@@ -21,10 +22,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "split/segments.hpp"
 #include "split/split_judge.hpp"
 
 namespace memplan {
@@ -60,8 +63,12 @@ class SplitSearch {
   Found with_rows_again(const SplitState& state, Index op, Bytes capacity);
   Found toggled(const std::vector<Region>& regions, std::size_t region, std::size_t op, int makers);
   Found cheaper(const Found& now, Bytes enough);
+  Found in_segments(Segments& segments, const std::vector<Region>& others, Index pieces, Bytes capacity);
+  Found through_statistics(const SplitState& state, Index op, Bytes capacity);
+  Bytes bytes_between(const std::vector<RegionOp>& ops, std::size_t middle) const;
+  Found in_fewer_passes(const Found& now, Bytes enough);
   std::int64_t longest(const Region& region) const;
-  const Region& widest(Index op, Index loop);
+  const Region& widest(Index op, Index loop, bool passes);
   std::vector<Index> piece_counts(const Region& region) const;
   std::vector<Index> seeds(const SplitState& state, Index op) const;
 
@@ -69,9 +76,11 @@ class SplitSearch {
   SplitTerms terms_;
   std::int64_t given_;  // work
   bool again_ = false;  // whether rows may be made again
+  bool has_statistics_ = false;
   const Deadline& deadline_;
   SplitJudge judge_;
-  std::map<std::pair<Index, Index>, std::shared_ptr<const Region>> widest_of_;  // by op and loop
+  std::map<std::tuple<Index, Index, bool>, std::shared_ptr<const Region>> widest_of_;  // by op, loop and passes
+  std::map<const Region*, Segments> segments_of_;                                      // by region of `widest_of_`
 };
 
 }  // namespace memplan

@@ -6,7 +6,8 @@
      "reads":  {"x": [axis, step, window, before]},    # iteration i reads a window of rows from i * step - before on
      "writes": {"y": [axis, step]},                    # and writes rows [i * step, (i + 1) * step)
      "sums":   ["dw"],                                 # outputs to which each iteration adds
-     "early":  {"count": ["target"]}}                  # outputs that are made before the first iteration
+     "early":  {"count": ["target"]},                  # outputs that are made before the first iteration
+     "statistics": {"inputs": ["x"], "bytes": 64}}     # of all rows of inputs, before the first iteration
 
 ``"ordered": [0, 1]`` of an op names loops by their positions: its kernel runs these in ascending order, the outermost
 first, and an iteration reads and writes only what they say. What it reads and writes lives together, unless the op says
@@ -24,7 +25,7 @@ from .. import _core
 from ..errors import GraphError
 from ..text import number as digits
 
-_KEYS = {"extent", "reads", "writes", "sums", "early"}
+_KEYS = {"extent", "reads", "writes", "sums", "early", "statistics"}
 _FINEST = 1_000_000  # the largest denominator that a float stands for
 _LONGEST = 64  # letters of a fraction
 _MOST = 2**31  # of each number
@@ -67,7 +68,17 @@ def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _cor
     for name, read in _mapping(entry.get("early", {}), f"{where}.early").items():
         at = f"{where}.early[{name!r}]"
         early.append((_output(name, outputs, at), [_position(one, inputs, at) for one in _list(read, at)]))
-    return _core.Loop(_integer(entry["extent"], f"{where}.extent"), reads, writes, sums, early)
+    statistics = _statistics(entry.get("statistics"), f"{where}.statistics", inputs)
+    return _core.Loop(_integer(entry["extent"], f"{where}.extent"), reads, writes, sums, early, statistics)
+
+
+def _statistics(entry: Any, where: str, inputs: list[str]) -> tuple[list[int], int] | None:
+    if entry is None:
+        return None
+    if set(_mapping(entry, where)) != {"inputs", "bytes"}:
+        raise GraphError(f"{where} must have the keys 'inputs' and 'bytes', got {sorted(map(str, entry))}")
+    given = [_position(one, inputs, f"{where}.inputs") for one in _list(entry["inputs"], f"{where}.inputs")]
+    return given, _integer(entry["bytes"], f"{where}.bytes")
 
 
 def _position(name: Any, inputs: list[str], where: str) -> int:

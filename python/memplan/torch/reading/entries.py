@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -55,6 +56,7 @@ class OpLoop:
     writes: dict[Value, Written]
     sums: list[Value]
     early: dict[Value, list[Value]]
+    statistics: tuple[list[Value], int] | None  # of these inputs, and their bytes
 
 
 @dataclass(eq=False)
@@ -122,8 +124,21 @@ def loop_entry(loop: OpLoop) -> dict[str, Any]:
     }
     writes = {value.name: [_axes(rows.axes), rows.step] for value, rows in loop.writes.items()}
     early = {value.name: [given.name for given in inputs] for value, inputs in loop.early.items()}
-    rest = {"reads": reads, "writes": writes, "sums": [value.name for value in loop.sums], "early": early}
+    rest: dict[str, Any] = {
+        "reads": reads,
+        "writes": writes,
+        "sums": [value.name for value in loop.sums],
+        "early": early,
+    }
+    if loop.statistics is not None:
+        counted, size = loop.statistics
+        rest["statistics"] = {"inputs": [value.name for value in counted], "bytes": size}
     return entry | {key: part for key, part in rest.items() if part}
+
+
+def _counted(loop: OpLoop) -> Iterator[Value]:
+    """The inputs by rows that are counted in statistics."""
+    return (value for value in (loop.statistics or ((), 0))[0] if value in loop.reads)
 
 
 def has_rows(value: Value) -> bool:
@@ -154,7 +169,7 @@ def optional_entries(op: Op, position: int) -> dict[str, Any]:
         for relation, links in found.items()
         if links
     }
-    loops = [loop_entry(loop) for loop in op.loops if all(map(has_rows, loop.writes))]
+    loops = [loop_entry(loop) for loop in op.loops if all(map(has_rows, (*loop.writes, *_counted(loop))))]
     return entries | ({"loops": loops} if loops else {})
 
 

@@ -342,7 +342,14 @@ class GraphRecorder:
                 rows.setdefault(value, set()).add(read if plain else None)
         reads = {value: read for value, (read, *others) in rows.items() if read is not None and not others}
         early = {value: [given[id(tensor)] for tensor in inputs] for value, inputs in first}
-        return OpLoop(loop.extent, reads, writes, sums, early)
+        statistics = None
+        if loop.statistics is not None:
+            counted = {given[id(tensor)]: None for tensor in loop.statistics.inputs}
+            by_rows = [given.get(id(tensor)) for tensor, read in loop.inputs if read is not None]
+            if not all(value in reads for value in counted if value in by_rows):
+                return None
+            statistics = (list(counted), loop.statistics.nbytes)
+        return OpLoop(loop.extent, reads, writes, sums, early, statistics)
 
     def _over(self, op: Op, output: Tensor, tensor: Tensor) -> list[Link]:
         """That an output may be written over an input, by each name that the op reads for just these bytes."""

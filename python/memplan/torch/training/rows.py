@@ -141,7 +141,11 @@ def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes
     for loop in loops_of(func, args, kwargs, made):
         read = [(lie.get(id(tensor)), rows) for tensor, rows in loop.inputs]
         alike = all(rows is None if at is None else rows is not None and rows == (at, 1, 1, 0) for at, rows in read)
-        if alike and not loop.sums and not loop.early and all(written.step == 1 for _, written in loop.writes):
+        if (
+            alike
+            and not (loop.sums or loop.early or loop.statistics)
+            and all(written.step == 1 for _, written in loop.writes)
+        ):
             return {id(tensor): written.axes for tensor, written in loop.writes}
     return None
 

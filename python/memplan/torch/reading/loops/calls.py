@@ -38,6 +38,13 @@ class Written(NamedTuple):
     step: int = 1
 
 
+class Statistics(NamedTuple):
+    """Numbers over all rows of some inputs, which every iteration needs."""
+
+    inputs: Sequence[Tensor]
+    nbytes: int
+
+
 class Loop(NamedTuple):
     """All tensors given, in order, with the rows that are read (None: all); and each returned in one of three ways."""
 
@@ -46,6 +53,7 @@ class Loop(NamedTuple):
     writes: Sequence[tuple[Tensor, Written]]
     sums: Sequence[Tensor]
     early: Sequence[tuple[Tensor, Sequence[Tensor]]]
+    statistics: Statistics | None = None
 
 
 class Call:
@@ -82,10 +90,12 @@ class Call:
         writes: Mapping[int, Written],
         sums: Sequence[int] = (),
         early: Mapping[int, Sequence[Slot]] | None = None,
+        statistics: tuple[Sequence[Slot], int] | None = None,
     ) -> Iterator[Loop]:
         """The loop, of inputs by their slots and outputs by their places in the result; nothing if it cannot be said.
 
-        An output without elements is made early. Inputs that are not given are passed over.
+        An output without elements is made early. Inputs that are not given are passed over. `statistics` are numbers of
+        8 bytes, and the inputs that they are of; early outputs need them.
         """
         if extent < 2:
             return
@@ -114,7 +124,13 @@ class Call:
             else:
                 return
         inputs = [(tensor, read.get(at)) for at, tensor in enumerate(self.inputs)]
-        yield Loop(extent, inputs, written, added, first)
+        counted = None
+        if statistics is not None:
+            slots, numbers = statistics
+            counted = Statistics([self.inputs[self._at[slot]] for slot in slots], 8 * numbers)
+            if not any(self._at[slot] in read for slot in slots):
+                return
+        yield Loop(extent, inputs, written, added, first, counted)
 
 
 def trimmed(tensor: Tensor, axes: Axes) -> Axes | None:

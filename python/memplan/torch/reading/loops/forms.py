@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..effects import flat_tensors
-from .calls import Loop, Rows, Written
+from .calls import Loop, Rows, Statistics, Written
 
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 _MOST = 20_000  # forms that are kept
@@ -26,6 +26,7 @@ class Shape(NamedTuple):
     writes: Sequence[tuple[int, Written]]
     sums: Sequence[int]
     early: Sequence[tuple[int, Sequence[int]]]
+    statistics: tuple[Sequence[int], int] | None
 
 
 Shapes = Sequence[Shape]
@@ -68,14 +69,17 @@ def shape_of(loop: Loop, outputs: Sequence[Tensor]) -> Shape:
         [(made[id(tensor)], written) for tensor, written in loop.writes],
         [made[id(tensor)] for tensor in loop.sums],
         [(made[id(tensor)], [given[id(t)] for t in inputs]) for tensor, inputs in loop.early],
+        loop.statistics and ([given[id(t)] for t in loop.statistics.inputs], loop.statistics.nbytes),
     )
 
 
 def loop_of(shape: Shape, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Loop:
+    counted = shape.statistics and Statistics([inputs[k] for k in shape.statistics[0]], shape.statistics[1])
     return Loop(
         shape.extent,
         list(zip(inputs, shape.reads, strict=True)),
         [(outputs[place], written) for place, written in shape.writes],
         [outputs[place] for place in shape.sums],
         [(outputs[place], [inputs[k] for k in given]) for place, given in shape.early],
+        counted,
     )

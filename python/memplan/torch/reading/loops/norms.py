@@ -25,13 +25,16 @@ def layer_norm_backward(call: Call) -> Iterator[Loop]:
 
 
 def group_norm(call: Call) -> Iterator[Loop]:
-    """The batch, and groups of channels."""
+    """The batch, groups of channels, and rows, with statistics."""
     size = call["C"] // call["group"]
     batch: Labels = ["n", *[None] * (call.outputs[0].dim() - 1)]
     yield from spans(call, {"input": batch}, {0: batch, 1: ["n", None], 2: ["n", None]}, ["n"])
     reads = {"input": Rows((1, 1), size, size), "weight": Rows((0, 0), size, size), "bias": Rows((0, 0), size, size)}
     writes = {0: Written((1, 1), size), 1: Written((1, 1)), 2: Written((1, 1))}
     yield from call.loop(call["group"], reads, writes)
+    along = _rows_of_maps(call.outputs[0].dim())
+    counted = (["input"], 2 * call["N"] * call["C"])
+    yield from spans(call, {"input": along}, {0: along}, along, early={1: (), 2: ()}, statistics=counted)
 
 
 def group_norm_backward(call: Call) -> Iterator[Loop]:
@@ -44,6 +47,10 @@ def group_norm_backward(call: Call) -> Iterator[Loop]:
     groups = {"mean": Rows((1, 1)), "rstd": Rows((1, 1)), "weight": Rows((0, 0), size, size)}
     writes = {0: Written((1, 1), size), 1: Written((0, 0), size), 2: Written((0, 0), size)}
     yield from call.loop(call["group"], {**channels, **groups}, writes)
+    along = _rows_of_maps(len(batch))
+    counted = (["grad_out", "input", "mean"], 2 * call["N"] * call["C"])
+    slots: dict[Slot, Labels] = {"grad_out": along, "input": along}
+    yield from spans(call, slots, {0: along}, along, early={1: ("rstd",), 2: ()}, statistics=counted)
 
 
 def batch_norm(call: Call) -> Iterator[Loop]:
@@ -52,7 +59,11 @@ def batch_norm(call: Call) -> Iterator[Loop]:
     order = _channels(out.dim(), bool(call["training"]))
     reads: dict[Slot, Labels] = {"input": order}
     reads |= {slot: ["c"] for slot in ("weight", "bias", "running_mean", "running_var")}
-    return spans(call, reads, {0: order, **_statistics(call)}, order)
+    yield from spans(call, reads, {0: order, **_statistics(call)}, order)
+    if call["training"] and call.tensor("running_mean") is None:
+        along = _without_channels(out.dim())
+        counted = (["input"], 2 * out.shape[1])
+        yield from spans(call, {"input": along}, {0: along}, along, early={1: (), 2: ()}, statistics=counted)
 
 
 def batch_norm_backward(call: Call) -> Iterator[Loop]:
@@ -61,7 +72,13 @@ def batch_norm_backward(call: Call) -> Iterator[Loop]:
     kept = ("save_mean", "save_invstd") if call["train"] else ("running_mean", "running_var")
     reads: dict[Slot, Labels] = {"grad_out": order, "input": order, "weight": ["c"]}
     reads |= {slot: ["c"] for slot in kept}
-    return spans(call, reads, {0: order, 1: ["c"], 2: ["c"]}, order, [label for label in order if label != "c"])
+    rest = [label for label in order if label != "c"]
+    yield from spans(call, reads, {0: order, 1: ["c"], 2: ["c"]}, order, rest)
+    if call["train"] and call.tensor("save_mean") is not None:
+        along = _without_channels(len(order))
+        counted = (["grad_out", "input", "save_mean"], 2 * _given(call, "input").shape[1])
+        slots: dict[Slot, Labels] = {"grad_out": along, "input": along}
+        yield from spans(call, slots, {0: along}, along, early={1: ("save_invstd",), 2: ()}, statistics=counted)
 
 
 def _channels(rank: int, alone: bool) -> Labels:
@@ -72,3 +89,12 @@ def _channels(rank: int, alone: bool) -> Labels:
 def _statistics(call: Call) -> dict[int, Labels]:
     """The mean and so on that a norm in training keeps."""
     return {place: ["c"] for place, output in enumerate(call.results) if place and output.numel()}
+
+
+def _rows_of_maps(rank: int) -> Labels:
+    """Labels of the axes behind the channels."""
+    return [None, None, *range(2, rank)]
+
+
+def _without_channels(rank: int) -> Labels:
+    return [None if axis == 1 else axis for axis in range(rank)]

@@ -27,12 +27,13 @@ def spans(
     order: Labels,
     adds: Collection[Hashable] = (),
     early: Mapping[int, Sequence[Slot]] | None = None,
+    statistics: tuple[Sequence[Slot], int] | None = None,
 ) -> Iterator[Loop]:
     """A loop along each label of `order`, and along those that come first together.
 
     `reads` are inputs by their slots, `writes` outputs by their places in the result.
     Iterations along labels of `adds` add to the outputs that do not have these. `early` outputs are made first, in the
-    loops that they have no part in.
+    loops that they have no part in. All loops have the same `statistics`.
     """
     given = {slot: (tensor, labels) for slot, labels in reads.items() if (tensor := call.tensor(slot)) is not None}
     results = {place: output for place, output in enumerate(call.results) if isinstance(output, Tensor)}
@@ -58,6 +59,7 @@ def spans(
             {place: Written(axes) for place, axes in written.items() if isinstance(axes, tuple)},
             added,
             first,
+            statistics,
         )
 
 

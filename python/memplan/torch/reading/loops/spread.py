@@ -39,6 +39,33 @@ def keeping(call: Call) -> Iterator[Loop]:
     return spans(call, reads, dict.fromkeys(range(len(call.results)), kept), kept)
 
 
+def softmax(call: Call) -> Iterator[Loop]:
+    """Every axis but that of `dim`; and that, with the largest element and the sum of exponentials."""
+    return _softmax(call, ["self"], 2)
+
+
+def softmax_gradient(call: Call) -> Iterator[Loop]:
+    """As forwards, with the sum of the gradient times the result."""
+    return _softmax(call, ["grad_output", "output"], 1)
+
+
+def log_softmax_gradient(call: Call) -> Iterator[Loop]:
+    """As forwards, with the sum of the gradient."""
+    return _softmax(call, ["grad_output"], 1)
+
+
+def _softmax(call: Call, counted: Sequence[Slot], numbers: int) -> Iterator[Loop]:
+    yield from keeping(call)
+    out = call.outputs[0]
+    if not out.dim():
+        return
+    axis = _place(call["dim"], out.dim())
+    along = [axis if place == axis else None for place in range(out.dim())]
+    others = out.numel() // max(1, out.shape[axis])
+    reads = {slot: along for slot, _ in call.slots()}
+    yield from spans(call, reads, {0: along}, along, statistics=(counted, numbers * others))
+
+
 def reducing(call: Call) -> Iterator[Loop]:
     """Every axis but those of `dim`, which the result has not: amax, variances, argmax."""
     return _reduced(call, ())

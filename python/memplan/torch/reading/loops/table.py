@@ -38,8 +38,7 @@ _NEW = """
     ones ones_like zeros zeros_like
 """
 _KEEPING = """
-    _log_softmax _log_softmax_backward_data _safe_softmax _softmax _softmax_backward_data cummax cummin cumprod cumsum
-    flip glu glu_backward logcumsumexp roll softmax log_softmax sort topk
+    _safe_softmax cummax cummin cumprod cumsum flip glu glu_backward logcumsumexp roll softmax log_softmax sort topk
 """
 _REDUCING = "all amax amin any argmax argmin aminmax logsumexp median nanmedian prod std std_mean var var_mean"
 _LOSSES = "huber_loss mse_loss smooth_l1_loss"
@@ -57,6 +56,9 @@ RULES: Mapping[str, Rule] = {
     **_named(_EACH, spread.elementwise),
     **_named(_NEW, spread.created),
     **_named(_KEEPING, spread.keeping),
+    **_named("_log_softmax _softmax", spread.softmax),
+    "_softmax_backward_data": spread.softmax_gradient,
+    "_log_softmax_backward_data": spread.log_softmax_gradient,
     **_named(_REDUCING, spread.reducing),
     **_named("mean nansum sum", spread.summing),
     **_named("max min", spread.largest),

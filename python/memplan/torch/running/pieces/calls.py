@@ -120,6 +120,8 @@ class Piece:
         For each of these the rows that are written; None if iterations add to it, or if it is made early.
     early : sequence
         Results that are made already.
+    statistics
+        The tensor of statistics, of all rows or, where they are made, of those before; None if there is none.
     """
 
     def __init__(
@@ -131,10 +133,11 @@ class Piece:
         iterations: tuple[int, int],
         extent: int,
         early: Sequence[Any] = (),
+        statistics: Any = None,
     ) -> None:
         self.call, self.reads, self.results, self.writes = call, reads, results, writes
         self.first, self.end = iterations
-        self.extent, self.early = extent, early
+        self.extent, self.early, self.statistics = extent, early, statistics
         names, defaults = arguments_of(call.func)
         self._names = names
         self._values = {**defaults, **dict(zip(names, call.args, strict=False)), **call.kwargs}

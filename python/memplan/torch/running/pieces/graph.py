@@ -24,7 +24,8 @@ from ...reading.effects import flat_tensors
 from .calls import Part, Piece, Rows, rows_read, rows_written
 from .inlining import Inlining
 from .network import Traced, call_of, is_result, name_of, results_of, rows_of
-from .table import EARLY, part_of
+from .statistics import STATISTICS
+from .table import early_of, part_of
 from .table import name_of as operator_of
 
 _aten = torch.ops.aten
@@ -68,6 +69,7 @@ class _Writing:
         self._other: dict[fx.Node, fx.Node] = {}  # of what is no tensor
         self._parts: dict[str, list[_Held]] = {}
         self._sums: dict[str, fx.Node] = {}
+        self._numbers: dict[int, Leaf] = {}  # by op: its statistics until now
         self._shape = {tensor.name: tuple(tensor.shape or ()) for tensor in read.graph.tensors}
         self._dtype = {tensor.name: getattr(torch, tensor.dtype) for tensor in read.graph.tensors}
         self._slices: dict[tuple[fx.Node, int, int, int], fx.Node] = {}
@@ -138,11 +140,18 @@ class _Writing:
         ]
         early = {op.outputs[k] for k, _ in loop.early}
         call = Part(func, *given)
+        known = self._numbers.get(piece.of) if loop.statistics is not None else None
         if piece.does == "early":
-            self._early(node, Piece(call, {}, results, [None] * len(results), (0, 0), loop.extent), early)
+            mine = {op.outputs[k] for k, (tensor, _) in enumerate(piece.writes) if tensor >= 0}
+            self._early(node, Piece(call, {}, results, [None] * len(results), (0, 0), loop.extent, (), known), mine)
+            return
+        if piece.does == "statistics":
+            known = None if iterations[0] == 0 else known
+            counted = Piece(call, rows, results, (), iterations, loop.extent, (), known)
+            self._numbers[piece.of] = self._numbers_of(node, STATISTICS[operator_of(func)].of(counted), rows)
             return
         firsts = [leaf for leaf in results if leaf is not None and leaf.name in early and leaf.sizes.count(0) == 0]
-        part = part_of(Piece(call, rows, results, written, iterations, loop.extent, firsts))
+        part = part_of(Piece(call, rows, results, written, iterations, loop.extent, firsts, known))
         if part is None:
             raise SourceError(f"{node.name} ({node.target}) cannot be computed in pieces along this loop")
         found = self._call(
@@ -155,23 +164,32 @@ class _Writing:
                 held = _Held(value, wrote.axes, wrote.begin, wrote.end)
                 if list(value.meta["val"].shape) != wrote.sizes(leaf.sizes):
                     raise AssertionError(f"{node.name}: {tuple(value.meta['val'].shape)} are not {wrote}")
-                self._parts.setdefault(leaf.name, []).append(held)
+                before = self._parts.get(leaf.name, [])  # a second pass makes rows again
+                self._parts[leaf.name] = [o for o in before if o.end <= held.begin or held.end <= o.begin] + [held]
             else:
                 self._add(leaf.name, value, iterations[1] == loop.extent)
 
     def _early(self, node: fx.Node, piece: Piece, names: set[str]) -> None:
-        known = EARLY.get(operator_of(piece.call.func))
         results: Sequence[Any] = piece.results
-        for leaf in results:
+        for place, leaf in enumerate(results):
             if leaf is None or leaf.name not in names:
                 continue
-            if known is not None and 0 not in leaf.sizes:
-                [made] = self._call(node, known(piece), {}, None)
+            part = early_of(piece, place)
+            if part is not None and 0 not in leaf.sizes:
+                [made] = self._call(node, part, {}, None)
                 assert made is not None
                 self._whole[leaf.name] = made
             else:
                 made = self._emit(_aten.full.default, (list(leaf.sizes), 0), {"dtype": leaf.dtype})
                 self._whole[leaf.name] = made
+
+    def _numbers_of(self, node: fx.Node, part: Part, rows: Mapping[Leaf, Rows]) -> Leaf:
+        """What stands for the statistics that a part makes."""
+        [made] = self._call(node, part, rows, None)
+        assert made is not None
+        leaf = Leaf(f"statistics of {node.name}", tuple(_value(made).shape), torch.float64)
+        self._whole[leaf.name] = made
+        return leaf
 
     def _call(self, node: fx.Node, part: Part, rows: Mapping[Leaf, Rows], several: int | None) -> list[fx.Node | None]:
         """Nodes for what a part makes: one, or as many as the operator makes."""

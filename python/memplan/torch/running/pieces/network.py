@@ -187,8 +187,15 @@ def _loops(node: fx.Node, call: Any, given: Sequence[fx.Node], inputs: Mapping[s
         writes = [(at[id(tensor)], *written.axes, written.step) for tensor, written in loop.writes]
         early = [(at[id(tensor)], _early(tensors, given, place)) for tensor, tensors in loop.early]
         made = [*(w[0] for w in writes), *(at[id(t)] for t in loop.sums), *(e[0] for e in early)]
+        statistics = None
+        if loop.statistics is not None:
+            statistics = (_early(loop.statistics.inputs, given, place), loop.statistics.nbytes)
+            by_rows = {place[name] for name, (_, rows) in zip(names, loop.inputs, strict=True) if rows is not None}
+            if not by_rows.intersection(statistics[0]) <= {k for k, *_ in reads}:  # some are read whole by another name
+                continue
         if sorted(made) == list(range(len(outputs))):
-            found.append(_core.Loop(loop.extent, reads, writes, [at[id(tensor)] for tensor in loop.sums], early))
+            sums = [at[id(tensor)] for tensor in loop.sums]
+            found.append(_core.Loop(loop.extent, reads, writes, sums, early, statistics))
     return found
 
 

@@ -7,7 +7,7 @@ is written again is one storage. What is whole keeps its storage.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -21,9 +21,10 @@ from ....plans.changes import InPieces
 from ...private import pytree, storage_key
 from ...reading.loops import Loop, loops_of
 from ..recording import CallRecord, Recording, StorageRecord, View
-from .calls import Part, Piece, Rows, rows_read
-from .records import adding, changed, moved, record, results_of, showing
-from .table import EARLY, name_of, part_of
+from .calls import Composed, Part, Piece, Rows, rows_read
+from .records import adding, changed, moved, record, results_of, showing, written_over
+from .statistics import STATISTICS
+from .table import early_of, name_of, part_of
 
 _Range = tuple[int, int, int, int, int]  # the first axis and the last, rows [begin, end), and the row that lies first
 
@@ -84,6 +85,10 @@ class _Splitting:
                 self._storage_of[known.root] = storage
             else:
                 known.views = []
+        self._does: Mapping[str, Callable[[_core.Piece], CallRecord | None]] = {
+            **{"whole": self._as_it_is, "keep": self._kept, "part": self._part},
+            **{"statistics": self._statistics, "early": self._early},
+        }
         self._held: dict[int, _Held] = {}
         self._rows: dict[tuple[int, int], Mapping[View, Any]] = {}
 
@@ -91,8 +96,7 @@ class _Splitting:
         for step, piece in enumerate(self._pieces.does):
             if piece.of not in self._call:
                 continue  # of views that a call has made
-            call = {"whole": self._as_it_is, "keep": self._kept, "early": self._early, "part": self._part}[piece.does]
-            if (made := call(piece)) is not None:
+            if (made := self._does[piece.does](piece)) is not None:
                 self._new.calls.append(replace(made, ops=range(step, step + 1)))
                 for view in (*made.inputs, *made.outputs):
                     self._note(view)
@@ -110,21 +114,50 @@ class _Splitting:
 
     def _early(self, piece: _core.Piece) -> CallRecord | None:
         """What is made before the first piece."""
-        call, made = self._call[piece.of], self._made_early(piece)
-        rule = EARLY.get(name_of(call.function))
-        if not any(made):
+        call = self._call[piece.of]
+        names = self._made[piece.of]
+        outputs = self._ops[piece.of].outputs
+        mine = {outputs[place] for place, (tensor, _) in enumerate(piece.writes) if tensor >= 0}
+        made = [(place, view) for place, view in enumerate(self._made_early(piece)) if view and names[view] in mine]
+        if not made:
             return None
-        if rule is None:
+        [(place, view)] = made
+        numbers = None if piece.statistics is None else self._numbers(piece)
+        whole = self._piece(piece, {}, [None] * len(results_of(call)), numbers)
+        if (part := early_of(whole, place)) is None:
             raise self._refused(piece)
-        part = rule(self._piece(piece, {}, [None] * len(made)))
-        outputs = tuple(view for view in made if view is not None)
-        return changed(call, part.func, part.args, dict(part.kwargs), outputs, frozenset(), {})
+        return changed(call, part.func, part.args, dict(part.kwargs), (view,), frozenset(), {})
+
+    def _statistics(self, piece: _core.Piece) -> CallRecord:
+        """What the rows of a piece add to the statistics of its op."""
+        call, numbers = self._call[piece.of], self._numbers(piece)
+        reads, shown = self._read(piece)
+        known = None if piece.iterations[0] == 0 else numbers
+        whole = self._piece(piece, reads, (), known)
+        part = STATISTICS[name_of(call.function)].of(whole)
+        args, kwargs = showing((part.args, dict(part.kwargs)), shown)
+        if known is None:
+            return changed(call, part.func, args, kwargs, (numbers,), frozenset(), shown)
+        function = Composed(written_over, part.func)
+        return changed(call, function, (numbers, *args), kwargs, (), frozenset({numbers.storage}), shown)
+
+    def _numbers(self, piece: _core.Piece) -> View:
+        """The statistics of a piece."""
+        assert piece.statistics is not None
+        call, root = self._call[piece.of], self._root[self._tensor[piece.statistics]]
+        if root not in self._storage_of:
+            self._storage_of[root] = self._storage(call.inputs[0], root)
+        sizes = STATISTICS[name_of(call.function)].shape(self._piece(piece, {}, (), None))
+        strides = _dense(sizes, range(len(sizes), 0, -1))
+        end = self._bytes[piece.statistics]
+        return View(self._storage_of[root], 0, tuple(sizes), strides, torch.float64, False, False, 0, end)
 
     def _part(self, piece: _core.Piece) -> CallRecord | None:
         call = self._call[piece.of]
         reads, shown = self._read(piece)
         writes = self._written(piece)
-        part = part_of(self._piece(piece, reads, [to and to.rows for to in writes]))
+        numbers = None if piece.statistics is None else self._numbers(piece)
+        part = part_of(self._piece(piece, reads, [to and to.rows for to in writes], numbers))
         if part is None:
             raise self._refused(piece)
         if self._ops[piece.of].aliases:
@@ -145,8 +178,10 @@ class _Splitting:
         position = {name: k for k, name in enumerate(op.inputs)}
         reads, shown = dict[View, Rows](), dict[View, View]()
         for view, numbers in self._rows_of(piece).items():
-            reads[view] = rows = rows_read(numbers.axes, numbers[1:], piece.iterations, view.sizes)
             tensor, where = piece.reads[position[names[view]]]
+            if piece.does == "statistics" and where is None:  # it is not in them
+                continue
+            reads[view] = rows = rows_read(numbers.axes, numbers[1:], piece.iterations, view.sizes)
             held = _Held(view, view.storage, view.offset, view.strides, 0)
             if where is not None and tensor < 0:
                 held = held._replace(storage=self._nothing(view))
@@ -184,7 +219,8 @@ class _Splitting:
         writes = {op.outputs[k]: ((first, last), step) for k, first, last, step in loop.writes}
         same_writes = {name_of.get(id(tensor)): tuple(written) for tensor, written in found.writes} == writes
         same_reads = all(by_name.get(name) is not None and tuple(by_name[name]) == of for name, of in reads.items())
-        return found.extent == loop.extent and same_writes and same_reads
+        same_passes = (found.statistics is None) == (loop.statistics is None)
+        return found.extent == loop.extent and same_writes and same_reads and same_passes
 
     def _written(self, piece: _core.Piece) -> list[_To | None]:
         """What a piece writes of each result of a call; None for what it leaves out, and for what is made early."""
@@ -249,11 +285,13 @@ class _Splitting:
 
     # Parts of calls
 
-    def _piece(self, piece: _core.Piece, reads: Mapping[View, Rows], writes: Sequence[Rows | None]) -> Piece:
+    def _piece(
+        self, piece: _core.Piece, reads: Mapping[View, Rows], writes: Sequence[Rows | None], numbers: View | None
+    ) -> Piece:
         call, loop = self._call[piece.of], self._ops[piece.of].loops[piece.loop]
-        early = [] if piece.does == "early" else [view for view in self._made_early(piece) if view is not None]
+        early = [view for view in self._made_early(piece) if view is not None] if piece.does == "part" else []
         whole = Part(call.function, call.args, call.kwargs)
-        return Piece(whole, reads, results_of(call), writes, piece.iterations, loop.extent, early)
+        return Piece(whole, reads, results_of(call), writes, piece.iterations, loop.extent, early, numbers)
 
     def _made_early(self, piece: _core.Piece) -> list[View | None]:
         """The results that are made before the first piece, and None for the others, and for what has no elements."""

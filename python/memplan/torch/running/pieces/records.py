@@ -106,6 +106,11 @@ def _clear(place: Tensor, rows: Tensor) -> tuple[int, int]:
     return 0, 0
 
 
+def written_over(func: Any, total: Tensor, *args: Any) -> None:
+    """What a function makes of arguments, the last of which it writes over."""
+    total.copy_(func(*args))
+
+
 def _picked(places: Sequence[int], func: Any, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     result = func(*args, **kwargs)
     results = result if isinstance(result, (tuple, list)) else (result,)

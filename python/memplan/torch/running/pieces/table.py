@@ -15,6 +15,7 @@ from torch import Tensor
 from ...private import OpOverload, schema_of
 from . import losses, resizing, views, window_pieces
 from .calls import Part, Piece
+from .statistics import STATISTICS
 
 Rule = Callable[[Piece], Part | None]
 
@@ -114,7 +115,16 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-EARLY = {**losses.EARLY, **window_pieces.EARLY}  # what is made before the first piece
+_EARLY = {**losses.EARLY, **window_pieces.EARLY}  # what is made before the first piece
+
+
+def early_of(piece: Piece, place: int) -> Part | None:
+    """The call that makes a result before the first piece; None if none is known."""
+    name = name_of(piece.call.func)
+    if piece.statistics is not None:
+        rule = STATISTICS[name].early
+        return None if rule is None else rule(piece, place)
+    return _EARLY[name](piece) if name in _EARLY else None
 
 
 def part_of(piece: Piece) -> Part | None:
@@ -122,6 +132,8 @@ def part_of(piece: Piece) -> Part | None:
     name = name_of(piece.call.func)
     if not name:
         return None
+    if piece.statistics is not None:
+        return STATISTICS[name].part(piece)
     return RULES[name](piece) if name in RULES else piece.part()
 
 

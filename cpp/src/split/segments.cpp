@@ -1,0 +1,139 @@
+#include "split/segments.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include "split/region_rows.hpp"
+
+namespace memplan {
+
+namespace {
+
+constexpr std::size_t kMostCuts = 64;
+constexpr std::size_t kBeside = 8;  // ops to each side, with which a cut is compared
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+double cost_in_passes(const Graph& graph, std::span<const OpFacts> facts, const std::vector<RegionOp>& ops) {
+  double cost = 0;
+  const Region region{ops, 1};
+  try {
+    const RegionRows rows(graph, region);
+    for (const Index k : rows.reruns)
+      if (facts[at(k)].again != Again::same) return kImpossible;
+    for (const Pass& pass : rows.passes)
+      for (const Visit& visit : pass.visits) {
+        const std::size_t r = at(visit.op);
+        const double share = static_cast<double>(visit.iterations.size()) / static_cast<double>(rows.loop(r).extent);
+        cost += share * facts[at(ops[r].op)].cost;
+      }
+  } catch (const RegionError&) {
+    return kImpossible;
+  }
+  return cost;
+}
+
+Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops)
+    : links_(links), facts_(facts), ops_(std::move(ops)) {
+  std::unordered_map<Index, std::size_t> place;
+  for (std::size_t r = 0; r < ops_.size(); ++r) place.emplace(ops_[r].op, r);
+  std::unordered_map<Index, std::size_t> of_root;
+  for (std::size_t r = 0; r < ops_.size(); ++r)
+    for (const Index t : links.graph.op(ops_[r].op).outputs) {
+      const Index root = links.root[at(t)];
+      if (root != t) continue;
+      Made made{links.graph.tensor(t).bytes, 0, r, r};
+      for (const Index shown : links.family[at(root)])
+        for (const Index reader : links.readers[at(shown)]) {
+          const auto found = place.find(reader);
+          made.until = std::max(made.until, found == place.end() ? ops_.size() : found->second);
+          if (found != place.end()) made.window = std::max(made.window, kept_of(found->second, shown));
+        }
+      if (links.stays[at(root)]) made.until = ops_.size();
+      made_.push_back(made);
+    }
+  std::vector<Bytes> between(ops_.size(), 0);
+  for (const Made& made : made_)
+    for (std::size_t cut = made.from + 1; cut <= made.until && cut < ops_.size(); ++cut) between[cut] += made.bytes;
+  const auto share_of_most_near = [&](std::size_t cut) {
+    const auto begin = between.begin() + static_cast<std::ptrdiff_t>(cut - std::min(cut, kBeside));
+    const auto end = between.begin() + static_cast<std::ptrdiff_t>(std::min(cut + kBeside + 1, between.size()));
+    return static_cast<double>(between[cut]) / static_cast<double>(std::max<Bytes>(1, *std::max_element(begin, end)));
+  };
+  for (std::size_t cut = 1; cut < ops_.size(); ++cut) cuts_.push_back(cut);
+  std::ranges::stable_sort(cuts_, {}, share_of_most_near);
+  if (cuts_.size() > kMostCuts) cuts_.resize(kMostCuts);
+  cuts_.push_back(0);
+  cuts_.push_back(ops_.size());
+  std::ranges::sort(cuts_);
+  cost_.assign(cuts_.size(), std::vector<double>(cuts_.size(), -1));
+}
+
+// Bytes of the rows that one iteration reads and the next reads again.
+Bytes Segments::kept_of(std::size_t reader, Index t) const {
+  const Op& op = links_.graph.op(ops_[reader].op);
+  Bytes most = 0;
+  for (const LoopRead& read : op.loops[at(ops_[reader].loop)].reads) {
+    if (op.inputs[at(read.input)] != t || read.window <= read.step) continue;
+    const std::int64_t rows = rows_of(links_.graph.tensor(t), read.axes);
+    if (rows > 0)
+      most = std::max(most, links_.graph.tensor(t).bytes / rows * ((read.window - read.step) / read.per + 1));
+  }
+  return most;
+}
+
+std::vector<RegionOp> Segments::ops_of(std::size_t from, std::size_t until) const {
+  const auto begin = ops_.begin();
+  return {begin + static_cast<std::ptrdiff_t>(cuts_[from]), begin + static_cast<std::ptrdiff_t>(cuts_[until])};
+}
+
+// While the ops between two cuts run: what is whole, and rows of what is inside.
+Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
+  const std::size_t begin = cuts_[from], end = cuts_[until];
+  Bytes whole = 0, kept = 0, largest = 0;
+  for (const Made& made : made_) {
+    if (made.from >= end || made.until < begin) continue;
+    if (made.from < begin || made.until >= end)
+      whole += made.bytes;
+    else if (made.window > 0)
+      kept += made.bytes / pieces + made.window;
+    else
+      largest = std::max(largest, made.bytes / pieces);
+  }
+  return whole + kept + largest;
+}
+
+double Segments::cost(std::size_t from, std::size_t until) {
+  double& known = cost_[from][until];
+  if (known < 0) known = cost_in_passes(links_.graph, facts_, ops_of(from, until));
+  return known;
+}
+
+bool Segments::has_passes() {
+  double once = 0;
+  for (const RegionOp& one : ops_) once += facts_[at(one.op)].cost;
+  return cost(0, cuts_.size() - 1) > once;
+}
+
+std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces) {
+  std::vector<double> best(cuts_.size(), kImpossible);
+  std::vector<std::size_t> before(cuts_.size(), 0);
+  best[0] = 0;
+  for (std::size_t until = 1; until < cuts_.size(); ++until)
+    for (std::size_t from = 0; from < until; ++from) {
+      if (best[from] == kImpossible || held(from, until, pieces) > capacity) continue;
+      const double found = best[from] + cost(from, until);
+      if (found >= best[until]) continue;
+      best[until] = found;
+      before[until] = from;
+    }
+  std::vector<Region> regions;
+  if (best.back() == kImpossible) return regions;
+  for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until])
+    regions.push_back({ops_of(before[until], until), pieces});
+  return regions;
+}
+
+}  // namespace memplan

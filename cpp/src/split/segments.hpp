@@ -1,0 +1,53 @@
+// Segments: a region that would need many passes, cut into regions that need few. Tensors between two are whole.
+//
+//     conv1 norm1 conv2 norm2 conv3 norm3 conv4      one region: four passes, conv1 runs four times
+//     conv1 norm1 conv2 │ norm2 conv3 norm3 conv4    two: what conv2 makes is whole, conv1 and conv3 run twice
+//
+// Idea: the cheapest way from the first op to the last over cuts between ops. A segment may be taken if the tensors that
+// are whole while it runs, and some rows of those inside, fit. It costs what its ops cost in all of its passes. What else
+// is alive is not counted, so the caller judges the result, and asks for less if need be.
+// Complexity: O(cuts^2 * ops) for the costs. At most kMostCuts cuts are looked at: those where fewer bytes lie between
+// the two sides than near them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "memplan/split.hpp"
+#include "split/growth.hpp"
+
+namespace memplan {
+
+class Segments {
+ public:
+  Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops);
+
+  // Whether some of the ops run twice, if all of them are one region.
+  bool has_passes();
+  // Regions of all ops, each in so many pieces; none if there is no way within the capacity.
+  std::vector<Region> cheapest(Bytes capacity, Index pieces);
+
+ private:
+  struct Made {
+    Bytes bytes;
+    Bytes window;             // of rows that are kept from each piece to the next
+    std::size_t from, until;  // the ops that make it and that read it last; `until` is behind all ops if it leaves
+  };
+
+  std::vector<RegionOp> ops_of(std::size_t from, std::size_t until) const;
+  Bytes kept_of(std::size_t reader, Index t) const;
+  Bytes held(std::size_t from, std::size_t until, Index pieces) const;
+  double cost(std::size_t from, std::size_t until);
+
+  const Links& links_;
+  std::span<const OpFacts> facts_;
+  std::vector<RegionOp> ops_;
+  std::vector<Made> made_;                 // per root that these ops make
+  std::vector<std::size_t> cuts_;          // ascending, with both ends
+  std::vector<std::vector<double>> cost_;  // per pair of cuts; negative: not known yet
+};
+
+// The cost of ops of a region in all passes, without moves and calls; infinite if they cannot run so.
+double cost_in_passes(const Graph& graph, std::span<const OpFacts> facts, const std::vector<RegionOp>& ops);
+
+}  // namespace memplan

@@ -1,0 +1,330 @@
+"""Pieces of operators that need statistics of all rows: norms and softmax, forwards and backwards.
+
+Statistics are pairs of float64 numbers along a last axis. Those of some rows, and of all rows before them, give those
+of both: means and variances by Chan, Golub and LeVeque (1979), softmax by Milakov and Gimelshein (2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .calls import Composed, Part, Piece
+
+
+class Statistics(NamedTuple):
+    """How an operator is called in two passes.
+
+    `shape` is that of the statistics. `of` gives them for a piece's rows and those before, `part` rows of the
+    results, `early` the result in a place that has no such rows. The last two have the statistics of all rows.
+    """
+
+    shape: Callable[[Piece], list[int]]
+    of: Callable[[Piece], Part]
+    part: Callable[[Piece], Part]
+    early: Callable[[Piece, int], Part] | None = None
+
+
+def _of_rows(piece: Piece, function: Callable[..., Tensor], bound: tuple[Any, ...], *given: Any) -> Part:
+    """`function` of what is bound, of tensors, and of the statistics of rows before if there are any."""
+    known = () if piece.statistics is None else (piece.statistics,)
+    return Part(Composed(function, *bound), (*given, *known), {})
+
+
+def _alone(piece: Piece, function: Callable[..., Tensor], bound: tuple[Any, ...], *given: Any) -> Part:
+    """`function` of what is bound, of the statistics and of tensors, as the first of all results."""
+    others = len(piece.results) - 1
+    if not others:
+        return Part(Composed(function, *bound), (piece.statistics, *given), {})
+    return Part(Composed(_first, others, Composed(function, *bound)), (piece.statistics, *given), {})
+
+
+def _first(others: int, func: Callable[..., Tensor], *args: Tensor) -> tuple[Tensor | None, ...]:
+    return func(*args), *[None] * others
+
+
+# Norms: channels lie along axis 1. Groups of them have one mean for each sample, if there are groups.
+
+
+def _groups(piece: Piece) -> int | None:
+    groups = piece["group"]
+    return None if groups is None else int(groups)
+
+
+def _count(piece: Piece) -> int:
+    """The elements of a channel that a mean is taken of; with groups, in each sample."""
+    sizes: tuple[int, ...] = piece["input"].sizes
+    return math.prod(sizes[2:]) * (1 if _groups(piece) else sizes[0])
+
+
+def _pairs_of_channels(piece: Piece) -> list[int]:
+    samples, channels = piece["input"].sizes[:2]
+    return [samples, channels, 2] if _groups(piece) else [channels, 2]
+
+
+def _moments(piece: Piece) -> Part:
+    """Of each channel, mean and sum of squared differences."""
+    rows = piece.read("input")
+    assert rows is not None
+    before = _count(piece) * rows.begin // rows.whole
+    return _of_rows(piece, _moments_of, (bool(_groups(piece)), before), piece["input"])
+
+
+def _moments_of(each_sample: bool, before: int, x: Tensor, *known: Tensor) -> Tensor:
+    variance, mean = torch.var_mean(_wide(x), _reduced(each_sample, x), correction=0)
+    count = x.numel() // mean.numel()
+    mean, squares = mean.double(), variance.double() * count
+    for earlier in known:
+        apart = mean - earlier[..., 0]
+        squares = squares + earlier[..., 1] + apart.square() * (before * count / (before + count))
+        mean = earlier[..., 0] + apart * (count / (before + count))
+    return torch.stack((mean, squares), -1)
+
+
+def _reduced(each_sample: bool, x: Tensor) -> list[int]:
+    return [*([] if each_sample else [0]), *range(2, x.dim())]
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _mean_and_inverse(groups: int | None, count: int, eps: float, statistics: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each channel, the mean, and the inverse of the standard deviation."""
+    mean, squares = statistics.unbind(-1)
+    if groups is None:
+        return mean, (squares / count + eps).rsqrt()
+    of_channels = mean.reshape(mean.shape[0], groups, -1)
+    each = of_channels.shape[2]
+    of_group = of_channels.mean(-1, keepdim=True)
+    squares = squares.reshape(of_channels.shape).sum(-1, keepdim=True)
+    squares = squares + (of_channels - of_group).square().sum(-1, keepdim=True) * count
+    inverse = (squares / (count * each) + eps).rsqrt()
+    return of_group.expand_as(of_channels).reshape(mean.shape), inverse.expand_as(of_channels).reshape(mean.shape)
+
+
+def _mean_or_inverse(piece: Piece, place: int) -> Part:
+    result = piece.results[place]
+    assert result is not None
+    bound = (place - 1, list(result.sizes), result.dtype, _groups(piece), _count(piece), piece["eps"])
+    return Part(Composed(_one_of_mean, *bound), (piece.statistics,), {})
+
+
+def _one_of_mean(
+    which: int, sizes: list[int], dtype: torch.dtype, groups: int | None, count: int, eps: float, statistics: Tensor
+) -> Tensor:
+    found = _mean_and_inverse(groups, count, eps, statistics)[which]
+    return _first_of_groups(groups, found).reshape(sizes).to(dtype)
+
+
+def _first_of_groups(groups: int | None, numbers: Tensor) -> Tensor:
+    return numbers if groups is None else numbers.reshape(numbers.shape[0], groups, -1)[..., 0]
+
+
+def _normed(piece: Piece) -> Part:
+    weight, bias = piece["weight"], piece["bias"]
+    bound = (_groups(piece), _count(piece), piece["eps"], weight is not None)
+    given = [leaf for leaf in (weight, bias) if leaf is not None]
+    return _alone(piece, _normed_rows, bound, piece["input"], *given)
+
+
+def _normed_rows(
+    groups: int | None, count: int, eps: float, weighted: bool, statistics: Tensor, x: Tensor, *affine: Tensor
+) -> Tensor:
+    mean, scale = _mean_and_inverse(groups, count, eps, statistics)
+    scale = scale * affine[0].double() if weighted else scale
+    shift = -mean * scale
+    shift = shift + affine[-1].double() if len(affine) > weighted else shift
+    return torch.addcmul(_by_channel(shift, x), _wide(x), _by_channel(scale, x)).to(x.dtype)
+
+
+def _by_channel(numbers: Tensor, x: Tensor) -> Tensor:
+    samples = [1] if numbers.dim() == 1 else [x.shape[0]]
+    return numbers.to(_wide(x).dtype).reshape([*samples, x.shape[1], *[1] * (x.dim() - 2)])
+
+
+# Their gradients: sums of the gradient, and of the gradient times what its element differs from the mean
+
+
+def _gradient_sums(piece: Piece) -> Part:
+    given = (piece["grad_out"], piece["input"], _kept_mean(piece))
+    return _of_rows(piece, _gradient_sums_of, (_groups(piece),), *given)
+
+
+def _kept_mean(piece: Piece) -> Any:
+    return piece["mean"] if _groups(piece) else piece["save_mean"]
+
+
+def _gradient_sums_of(groups: int | None, grad: Tensor, x: Tensor, mean: Tensor, *known: Tensor) -> Tensor:
+    apart = _wide(x) - _by_channel(_of_channels(groups, mean, x), x)
+    axes = _reduced(groups is not None, x)
+    sums = torch.stack((grad.sum(axes, dtype=torch.float64), (_wide(grad) * apart).sum(axes, dtype=torch.float64)), -1)
+    for earlier in known:
+        sums = sums + earlier
+    return sums
+
+
+def _of_channels(groups: int | None, numbers: Tensor, x: Tensor) -> Tensor:
+    """Numbers of groups, for each channel."""
+    numbers = numbers.double()
+    if groups is None:
+        return numbers
+    samples, channels = x.shape[:2]
+    return numbers.reshape(samples, groups, 1).expand(samples, groups, channels // groups).reshape(samples, channels)
+
+
+def _input_gradient(piece: Piece) -> Part:
+    groups, weight = _groups(piece), piece["weight"]
+    inverse = piece["rstd"] if groups else piece["save_invstd"]
+    given = (piece["grad_out"], piece["input"], _kept_mean(piece), inverse, *([] if weight is None else [weight]))
+    return _alone(piece, _input_gradient_rows, (groups, _count(piece)), *given)
+
+
+def _input_gradient_rows(
+    groups: int | None,
+    count: int,
+    statistics: Tensor,
+    grad: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    inverse: Tensor,
+    *weight: Tensor,
+) -> Tensor:
+    mean, inverse = (_of_channels(groups, number, x) for number in (mean, inverse))
+    weighted = statistics * weight[0].double()[..., None] if weight else statistics
+    if groups is not None:
+        of_groups = weighted.reshape(x.shape[0], groups, -1, 2)
+        count *= of_groups.shape[2]
+        weighted = of_groups.sum(2, keepdim=True).expand_as(of_groups).reshape(weighted.shape)
+    by_input = weighted[..., 1] * inverse**3 / -count
+    shift = weighted[..., 0] * inverse / -count - mean * by_input
+    by_grad = inverse * weight[0].double() if weight else inverse
+    made = torch.addcmul(_by_channel(shift, x), _wide(x), _by_channel(by_input, x))
+    return made.addcmul_(_wide(grad), _by_channel(by_grad, x)).to(x.dtype)
+
+
+def _affine_gradient(piece: Piece, place: int) -> Part:
+    result, groups = piece.results[place], _groups(piece)
+    assert result is not None
+    inverse = piece["rstd"] if groups else piece["save_invstd"]
+    given = (piece.statistics, *([inverse] if place == 1 else []))
+    return Part(Composed(_affine_gradient_of, groups, result.dtype), given, {})
+
+
+def _affine_gradient_of(groups: int | None, dtype: torch.dtype, statistics: Tensor, *inverse: Tensor) -> Tensor:
+    sums = statistics[..., 1 if inverse else 0]
+    for numbers in inverse:
+        each = numbers.double()
+        sums = sums * (each if groups is None else each.repeat_interleave(sums.shape[1] // groups, 1))
+    return (sums if groups is None else sums.sum(0)).to(dtype)
+
+
+# Softmax along an axis
+
+
+def _of_slices(numbers: int) -> Callable[[Piece], list[int]]:
+    def shape(piece: Piece) -> list[int]:
+        result, axis = piece.results[0], piece["dim"]
+        assert result is not None
+        sizes = list(result.sizes)
+        sizes[axis] = 1
+        return [*sizes, numbers]
+
+    return shape
+
+
+def _largest(piece: Piece) -> Part:
+    """The largest element, and the sum of exponentials less that."""
+    return _of_rows(piece, _largest_of, (piece["dim"],), piece["self"])
+
+
+def _largest_of(axis: int, x: Tensor, *known: Tensor) -> Tensor:
+    x = _wide(x)
+    most = x.amax(axis, keepdim=True).double()
+    for earlier in known:
+        most = torch.maximum(most, earlier[..., 0])
+    finite = torch.where(most == -math.inf, 0.0, most)  # rows of minus infinity add nothing
+    total = (x - finite.to(x.dtype)).exp_().sum(axis, keepdim=True, dtype=torch.float64)
+    for earlier in known:
+        total = total + earlier[..., 1] * (earlier[..., 0] - finite).exp()
+    return torch.stack((most, total), -1)
+
+
+def _softmax(piece: Piece) -> Part:
+    result = piece.results[0]
+    assert result is not None
+    return _alone(piece, _softmax_rows, (result.dtype,), piece["self"])
+
+
+def _softmax_rows(dtype: torch.dtype, statistics: Tensor, x: Tensor) -> Tensor:
+    most, total = (number.to(_wide(x).dtype) for number in statistics.unbind(-1))
+    return (_wide(x) - most).exp_().div_(total).to(dtype)
+
+
+def _log_softmax(piece: Piece) -> Part:
+    result = piece.results[0]
+    assert result is not None
+    return _alone(piece, _log_softmax_rows, (result.dtype,), piece["self"])
+
+
+def _log_softmax_rows(dtype: torch.dtype, statistics: Tensor, x: Tensor) -> Tensor:
+    most, total = statistics.unbind(-1)
+    return ((_wide(x) - most.to(_wide(x).dtype)) - total.log().to(_wide(x).dtype)).to(dtype)
+
+
+def _softmax_sums(piece: Piece) -> Part:
+    return _of_rows(piece, _softmax_sums_of, (piece["dim"],), piece["grad_output"], piece["output"])
+
+
+def _softmax_sums_of(axis: int, grad: Tensor, output: Tensor, *known: Tensor) -> Tensor:
+    return _summed((_wide(grad) * _wide(output)), axis, known)
+
+
+def _log_softmax_sums(piece: Piece) -> Part:
+    return _of_rows(piece, _log_softmax_sums_of, (piece["dim"],), piece["grad_output"])
+
+
+def _log_softmax_sums_of(axis: int, grad: Tensor, *known: Tensor) -> Tensor:
+    return _summed(grad, axis, known)
+
+
+def _summed(x: Tensor, axis: int, known: tuple[Tensor, ...]) -> Tensor:
+    total = x.sum(axis, keepdim=True, dtype=torch.float64)[..., None]
+    for earlier in known:
+        total = total + earlier
+    return total
+
+
+def _softmax_gradient(piece: Piece) -> Part:
+    return _alone(piece, _softmax_gradient_rows, (piece["input_dtype"],), piece["grad_output"], piece["output"])
+
+
+def _softmax_gradient_rows(dtype: torch.dtype, statistics: Tensor, grad: Tensor, output: Tensor) -> Tensor:
+    total = statistics[..., 0].to(_wide(grad).dtype)
+    return ((_wide(grad) - total) * output).to(dtype)
+
+
+def _log_softmax_gradient(piece: Piece) -> Part:
+    return _alone(piece, _log_softmax_gradient_rows, (piece["input_dtype"],), piece["grad_output"], piece["output"])
+
+
+def _log_softmax_gradient_rows(dtype: torch.dtype, statistics: Tensor, grad: Tensor, output: Tensor) -> Tensor:
+    total = statistics[..., 0].to(_wide(grad).dtype)
+    return (_wide(grad) - _wide(output).exp() * total).to(dtype)
+
+
+_NORM = Statistics(_pairs_of_channels, _moments, _normed, _mean_or_inverse)
+_GRADIENT_OF_NORM = Statistics(_pairs_of_channels, _gradient_sums, _input_gradient, _affine_gradient)
+
+STATISTICS: Mapping[str, Statistics] = {
+    **dict.fromkeys(("native_group_norm", "native_batch_norm", "_native_batch_norm_legit"), _NORM),
+    **dict.fromkeys(("native_group_norm_backward", "native_batch_norm_backward"), _GRADIENT_OF_NORM),
+    "_softmax": Statistics(_of_slices(2), _largest, _softmax),
+    "_log_softmax": Statistics(_of_slices(2), _largest, _log_softmax),
+    "_softmax_backward_data": Statistics(_of_slices(1), _softmax_sums, _softmax_gradient),
+    "_log_softmax_backward_data": Statistics(_of_slices(1), _log_softmax_sums, _log_softmax_gradient),
+}
