@@ -134,7 +134,7 @@ class _Body:
         self.tensors: dict[str, dict[str, Any]] = {} if caller is None else caller.tensors
         self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
         self.elsewhere: list[str] = [] if caller is None else caller.elsewhere  # what lies in other memory spaces
-        self.lying = LyingOver(self.tensors, self.ops) if caller is None else caller.lying
+        self.lying: LyingOver = LyingOver(self.tensors, self.ops) if caller is None else caller.lying
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
     def graph(self, donated: Collection[int]) -> dict[str, Any]:
