@@ -28,9 +28,10 @@ def fit(
     """A function whose gradient is within a budget of XLA's temporaries, at the least cost that is found.
 
     The function is cut into regions that compute again what they do not save, by `jax.checkpoint`: layers, if it has
-    some, and bodies of scans. Values are saved first that spare the most operations for a byte. Backward ends with a
-    region, gradients of its weights too, before it begins with the one before. XLA compiles each choice that is tried,
-    under the flags of the process, and says what it needs. Nothing runs.
+    some, parts for which backward holds few bytes, and bodies of scans. Values are saved first that spare the most
+    operations for a byte. Backward ends with a region, gradients of its weights too, before it begins with the one
+    before. XLA compiles each choice that is tried, under the flags of the process, and says what it needs. Nothing
+    runs.
 
     Results and gradients are those of the function, up to rounding: XLA may fuse other ops.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -136,6 +137,37 @@ def test_regions_end_where_little_goes_across() -> None:
     assert [across[bound - 1] for bound in traced.even(3, [1] * len(traced.eqns))[1:-1]] == [4, 4]
 
 
+def test_balanced_regions_hold_the_fewest_bytes() -> None:
+    def net(weights: Any, x: Any) -> Any:
+        first = jnp.tanh(x @ weights[0])
+        for w in weights[1:]:
+            x = jnp.sin(x @ w[:4]) @ w[4:].T
+        return (x * first[:, :4]).sum()
+
+    widths = (40, 6, 12, 3, 24)
+    traced = Traced(net, [[normal(k, 8 if k else 4, width) for k, width in enumerate(widths)], normal(9, 2, 4)], [0])
+    sizes = [sum(variable.aval.size * 4 for variable in eqn.outvars) for eqn in traced.eqns]
+    made = {variable: k for k, eqn in enumerate(traced.eqns) for variable in eqn.outvars}
+    reads = [
+        (made[v], k) for k, eqn in enumerate(traced.eqns) for v in eqn.invars if not hasattr(v, "val") and v in made
+    ]
+    saved = [size * (k % 7 == 0) for k, size in enumerate(sizes)]
+    again = [size - other for size, other in zip(sizes, saved, strict=True)]
+
+    def held(bounds: tuple[int, ...]) -> int:
+        """What regions save and are given, and what the one computes again that needs the most."""
+        most = below = 0
+        for low, high in pairwise(bounds):
+            below += sum(saved[low:high])
+            most = max(most, below + sum(again[low:high]))
+            below += sum(sizes[k] for k in {k for k, reader in reads if low <= k < high <= reader})
+        return most
+
+    count = len(traced.eqns)
+    cuts = [held((0, *inner, count)) for n in range(5) for inner in combinations(range(1, count), n)]
+    assert held(traced.balanced(again, saved)) <= min(cuts) * 1.02 < held(traced.whole) * 0.8
+
+
 def test_layers_are_found() -> None:
     def net(weights: Any, x: Any) -> Any:
         x = jnp.cos(x) * 3
@@ -160,6 +192,28 @@ def test_what_spares_most_for_a_byte_comes_first() -> None:
     # exp reads its own result, which has no name: its argument is as good as it
     assert described[:3] == ["dot_general, float32[8, 128]", "dot_general, float32[8, 2]", "reduce_sum, float32[]"]
     assert "exp, float32[8, 2]" not in described
+
+
+def test_a_scan_is_in_a_region_and_saves_in_its_body() -> None:
+    def net(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = jax.lax.scan(lambda h, x, w=w: (jnp.tanh(h @ w + x),) * 2, x[0], jnp.sin(x * 3) @ w)[1]
+        return (x**2).mean()
+
+    leaves = [[normal(k, 8, 8) for k in range(3)], normal(9, 5, 4, 8)]
+    traced = _traced(net, leaves, {}, 0)
+    bounds = (0, *(k + 1 for k in traced.scans), len(traced.eqns))
+    everything = frozenset(name for value in worthy(traced) for name in value.names)
+
+    def dots(saved: frozenset[str]) -> int:
+        choice = Choice(bounds, len(bounds) - 1, saved, tied=True)
+        run = jax.value_and_grad(lambda *args: _run(traced, choice, args, {}))
+        close(jax.jit(run)(*leaves), jax.jit(jax.value_and_grad(net))(*leaves))
+        return str(jax.make_jaxpr(run)(*leaves)).count("dot_general[")
+
+    plain = str(jax.make_jaxpr(jax.value_and_grad(net))(*leaves)).count("dot_general[")
+    assert dots(everything) == plain
+    assert dots(frozenset(name for name in everything if "/" not in name)) == plain + len(traced.scans)
 
 
 def test_results_of_one_equation_are_saved_together() -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -22,10 +22,13 @@ from .regions import Choice, Traced, equation_of
 from .values import Value, worthy
 
 _POLICIES = ("dots_saveable", "dots_with_no_batch_dims_saveable")  # what people try first
-_REGIONS = (4, 8)
+_FINE = 1.0, 0.5  # of what regions hold, for balanced bounds: the less, the longer are regions
+_REGIONS, _APART = 4, 8  # the second beside scans
 _FIRST, _SECOND, _MORE = 0.2, 0.5, (0.1, 0.35)  # of the bytes that are worth saving
 _CLOSE = 0.98  # of the budget: no search for less than what is left
 _MOST = 9  # tries of one way of cutting
+_AT_ONCE = 2  # of these, before the next way is tried
+_NEAR = 0.2  # of the bytes between two tries: where the next may be
 _FREE, _LITTLE = 1.002, 0.002  # of the operations: no search for better, or for so little
 _GOOD = 1.01  # no other regions are tried, only more to save
 _IN_SCANS = 0.1  # of what is worth saving is outside of scans: no regions there
@@ -177,12 +180,16 @@ def _search(traced: Traced, values: Sequence[Value], before: Tried, capacity: in
     are saved. What XLA needs falls at first, where less is computed again at once, and rises then.
     """
     sums = [0, *accumulate(value.bytes for value in values)]
-    ways = _ways(traced, values)
-    lines = dict[Choice, dict[int, Tried]]()
+    held = min(1.0, before.temporaries / max(1, sums[-1]))  # XLA computes some values again by itself
+    ways = _ways(traced, values, held)
+    lines, known = dict[_Way, dict[int, Tried]](), dict[Choice, Tried]()
 
-    def at(way: Choice, count: int) -> Generator[Choice, Tried, None]:
+    def at(way: _Way, count: int) -> Generator[Choice, Tried, None]:
         names = frozenset(name for value in values[:count] for name in value.names)
-        lines[way][count] = yield way._replace(saved=names)
+        choice = way.cut(traced, values, count)._replace(saved=names)
+        if choice not in known:
+            known[choice] = yield choice
+        lines[way][count] = known[choice]
 
     def share(part: float, low: int = 0, high: int = len(values)) -> int:
         wanted = sums[low] + part * (sums[high] - sums[low])
@@ -192,57 +199,103 @@ def _search(traced: Traced, values: Sequence[Value], before: Tried, capacity: in
         fitting = [found.flops for line in lines.values() for found in line.values() if found.temporaries <= capacity]
         return min(fitting, default=math.inf) / max(1.0, before.flops)
 
+    def worse(found: Tried) -> bool:
+        """Whether another choice needs no more bytes, and fewer operations."""
+        return any(each.temporaries <= found.temporaries and each.flops < found.flops for each in known.values())
+
+    def gap(way: _Way) -> tuple[float, int, int, _Way] | None:
+        """Operations of the most saved values that fit, and how many these are; and the fewest that do not fit."""
+        line = lines[way]
+        fitting = [count for count, found in line.items() if found.temporaries <= capacity]
+        if not fitting or len(line) >= _MOST:
+            return None
+        low = max(fitting)
+        high = min((count for count in line if count > low), default=len(values))
+        gain = line[low].flops - line.get(high, before).flops
+        more = high - low > 1 and gain > _LITTLE * before.flops and line[low].temporaries < _CLOSE * capacity
+        return (line[low].flops, low, high, way) if more else None
+
+    def middle(low: int, high: int, way: _Way) -> int:
+        """Between two counts, where what is saved next is worth much less."""
+        below, above = lines[way][low].temporaries, lines[way].get(high, before).temporaries
+        part = min(0.9, max(0.1, (capacity - below) / max(1, above - below))) if len(lines[way]) % 2 == 0 else 0.5
+        first, count, last = (min(high - 1, max(low + 1, share(part + by, low, high))) for by in (-_NEAR, 0, _NEAR))
+        return max(
+            range(first, last + 1),
+            key=lambda at: (values[at - 1].level / values[at].level, -abs(at - count)),
+        )
+
     for way in ways:
         if best() <= _GOOD:
             break
         lines[way] = {}
-        yield from at(way, share(_FIRST))
-        fits = lines[way][share(_FIRST)].temporaries <= capacity
-        yield from at(way, share(_SECOND) if fits else 0)
+        first = share(_FIRST * held)
+        yield from at(way, first)
+        if not worse(lines[way][first]):
+            fits = lines[way][first].temporaries <= capacity
+            yield from at(way, share(_SECOND * held) if fits else 0)
+            for _ in range(_AT_ONCE):
+                if (found := gap(way)) and not worse(lines[way][found[1]]):
+                    yield from at(way, middle(*found[1:]))
     if best() > _GOOD:
-        for policy in _POLICIES:
-            for bounds in dict.fromkeys((ways[0].bounds, traced.apart(traced.whole))):
-                way = next(way for way in ways if way.bounds == bounds)
-                yield way._replace(saved=policy)
+        for policy in _POLICIES if best() == math.inf else _POLICIES[:1]:
+            whole = next(way.choice for way in reversed(ways) if not way.choice.chunked)
+            for choice in dict.fromkeys((ways[0].choice, whole)):
+                yield choice._replace(saved=policy)
     if best() == math.inf:
         for way in sorted(ways, key=lambda way: min(found.temporaries for found in lines[way].values()))[:2]:
             for part in _MORE:
-                yield from at(way, share(part))
-    while True:
-        open_ = []
-        for way, line in lines.items():
-            fitting = [count for count, found in line.items() if found.temporaries <= capacity]
-            if fitting:
-                low = max(fitting)
-                high = min((count for count in line if count > low), default=len(values))
-                gain = line[low].flops - line.get(high, before).flops
-                more = high - low > 1 and gain > _LITTLE * before.flops and line[low].temporaries < _CLOSE * capacity
-                if more and len(line) < _MOST:
-                    open_.append((line[low].flops, low, high, way))
-        if not open_:
-            return
-        _, low, high, way = min(open_)
-        below, above = lines[way][low].temporaries, lines[way].get(high, before).temporaries
-        part = min(0.9, max(0.1, (capacity - below) / max(1, above - below))) if len(lines[way]) % 2 == 0 else 0.5
-        middle = share(part, low, high)
-        yield from at(way, min(high - 1, max(low + 1, middle)))
+                yield from at(way, share(part * held))
+    while open_ := [found for way in lines if (found := gap(way))]:
+        _, low, high, way = min(open_, key=lambda found: found[:3])
+        yield from at(way, middle(low, high, way))
 
 
-def _ways(traced: Traced, values: Sequence[Value]) -> list[Choice]:
-    """Regions to begin with. All but the last compute again: backward begins with that."""
+class _Way(NamedTuple):
+    """How a function is cut. With `held`, regions are balanced, and hold that share of the bytes of their values."""
+
+    choice: Choice
+    held: float = 0.0
+
+    def cut(self, traced: Traced, values: Sequence[Value], count: int) -> Choice:
+        """The choice if the first so many values are saved."""
+        if not self.held:
+            return self.choice
+        again, saved = (_weights(traced, each, self.held) for each in (values[count:], values[:count]))
+        return _of(traced.balanced(again, saved))
+
+
+def _ways(traced: Traced, values: Sequence[Value], held: float) -> list[_Way]:
+    """Regions to begin with. All but the last compute again: backward begins with that.
+
+    A scan is in a region, as any other equation, or a region of its own, whose body computes again. If there is little
+    outside of scans, they are regions of their own.
+    """
+    weights = _weights(traced, values)
+    outside = sum(weight for k, weight in enumerate(weights) if k not in traced.scans)
+    whole = _of(traced.whole)
+    balanced = [_Way(whole, fine * held) for fine in _FINE]
+    fixed = [_Way(_of(bounds)) for bounds in (traced.layers(), traced.even(_REGIONS, weights)) if len(bounds) > 2]
+    inside = [*fixed[:1], balanced[0], *fixed[1:], *balanced[1:]]
+    if not traced.scans:
+        return [*inside, _Way(whole)]
+    cuts = [traced.layers(), traced.even(_APART, weights)]
+    if outside <= _IN_SCANS * sum(weights):
+        inside, cuts = balanced[: len(traced.scans) - 1], []
+    apart = [_of(traced.apart(bounds), bodies=True) for bounds in (*cuts, traced.whole)]
+    return [*inside, *map(_Way, dict.fromkeys((*apart, apart[-1]._replace(chunked=True))))]
+
+
+def _of(bounds: tuple[int, ...], *, bodies: bool = False) -> Choice:
+    return Choice(bounds, max(1, len(bounds) - 2), bodies=bodies, tied=len(bounds) > 2)
+
+
+def _weights(traced: Traced, values: Sequence[Value], share: float = 1.0) -> list[int]:
+    """Bytes of values of each equation."""
     weights = [0] * len(traced.eqns)
     for value in values:
-        weights[equation_of(value.names[0])] += value.bytes
-    outside = sum(weight for k, weight in enumerate(weights) if k not in traced.scans)
-    cuts = [traced.layers(), *(traced.even(regions, weights) for regions in _REGIONS), traced.whole]
-    if outside <= _IN_SCANS * sum(weights):
-        cuts = [traced.whole]
-    scans = bool(traced.scans)
-    cuts = [bounds for bounds in map(traced.apart, cuts) if len(bounds) > 2] + [traced.apart(traced.whole)]
-    found = dict.fromkeys(Choice(b, max(1, len(b) - 2), bodies=scans, tied=len(b) > 2) for b in cuts)
-    if scans:
-        found[next(iter(found))._replace(chunked=True)] = None
-    return [*found]
+        weights[equation_of(value.names[0])] += int(share * value.bytes)
+    return weights
 
 
 def _run(traced: Traced, choice: Choice, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

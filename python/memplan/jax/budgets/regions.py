@@ -20,6 +20,8 @@ from jax.ad_checkpoint import checkpoint_name
 from .. import private
 
 NOTHING: frozenset[str] = frozenset()
+_PLACES = 128  # for bounds
+_EVENLY = 0.01
 
 
 class Choice(NamedTuple):
@@ -112,6 +114,53 @@ class Traced:
         bounds = [first + shift + k * period for k in range(repeats + 1)]
         return tuple(sorted({0, *bounds, len(self.eqns)}))
 
+    def balanced(self, recomputed: Sequence[int], saved: Sequence[int]) -> tuple[int, ...]:
+        """Regions for which backward holds the fewest bytes, about.
+
+        It holds what goes into regions, what they save, and what one region computes again. The last two are given as
+        bytes of each equation.
+        """
+        places = self._narrow()
+        again, kept = ([0, *accumulate(each)] for each in (recomputed, saved))
+        goes = [self._going(place, places) for place in places]
+
+        def cut(most: float) -> list[int] | None:
+            """For each place, the bound before it, where no more bytes are held."""
+            held, before = [0.0] + [math.inf] * (len(places) - 1), [0] * len(places)
+            for to in range(1, len(places)):
+                for at in range(to):
+                    low, high = places[at], places[to]
+                    now = held[at] + kept[high] - kept[low]
+                    if now + again[high] - again[low] <= most and now + goes[to][at] < held[to]:
+                        held[to], before[to] = now + goes[to][at], at
+            return None if math.isinf(held[-1]) else before
+
+        low, high = 0, kept[-1] + again[-1]
+        while high - low > _EVENLY * high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if cut(middle) else (middle, high)
+        before = cut(high) or [0] * len(places)
+        found = [len(places) - 1]
+        while found[-1]:
+            found.append(before[found[-1]])
+        return tuple(places[at] for at in reversed(found))
+
+    def _narrow(self) -> list[int]:
+        """Places for bounds, evenly spread: those where the fewest bytes go across."""
+        across, count = self._across(), len(self.eqns)
+        step = -(-count // _PLACES)
+        parts = (range(low, min(low + step, count)) for low in range(1, count, step))
+        return [0, *(min(part, key=lambda at: across[at]) for part in parts), count]
+
+    def _going(self, place: int, places: Sequence[int]) -> list[int]:
+        """Bytes that go across a place, of what is made from each place on."""
+        found = [0] * (len(self.eqns) + 1)
+        for variable, k in self._made.items():
+            if k < place <= self._last.get(variable, -1):
+                found[k] += bytes_of(variable.aval)
+        sums = [*accumulate(reversed(found))][::-1]
+        return [sums[at] for at in places]
+
     def apart(self, bounds: Iterable[int]) -> tuple[int, ...]:
         """The same bounds, with a region for each scan."""
         return tuple(sorted({*bounds, *self.scans, *(k + 1 for k in self.scans)}))
@@ -190,12 +239,13 @@ def equation_of(name: str) -> int:
 
 
 def run_eqns(eqns: Sequence[Any], known: dict[Any, Any], choice: Choice, first: int = 0, within: str = "") -> None:
-    """Run equations of which the first has a number. What is saved gets its name; bodies of scans compute again."""
+    """Run equations of which the first has a number. What is saved gets its name, in bodies of scans too."""
     names = choice.names
     for k, eqn in enumerate(eqns, first):
-        if choice.bodies and is_scan(eqn):
+        inside = f"{within}{k}/"
+        if is_scan(eqn) and (choice.bodies or any(name.startswith(inside) for name in names)):
             read = [private.value_of(variable, known) for variable in eqn.invars]
-            made = _scanned(eqn.params, read, choice, f"{within}{k}/")
+            made = _scanned(eqn.params, read, choice, inside)
             known.update(zip(eqn.outvars, made, strict=True))
         else:
             private.run(eqn, known)
@@ -218,7 +268,7 @@ def _between(
 
 
 def _scanned(params: dict[str, Any], given: Sequence[Any], choice: Choice, within: str) -> list[Any]:
-    """A scan whose body computes again, in backward, what is not saved."""
+    """A scan with names in its body, which computes again, in backward, what is not saved, if the choice says so."""
     fixed, carried, length = params["num_consts"], params["num_carry"], params["length"]
     body, constants = private.flattened(params["jaxpr"]), given[:fixed]
     how = {name: params[name] for name in ("reverse", "unroll")}
@@ -231,11 +281,11 @@ def _scanned(params: dict[str, Any], given: Sequence[Any], choice: Choice, withi
         return tuple(made[:carried]), tuple(made[carried:])
 
     def scan(carry: Any, xs: Any, length: int) -> Any:
-        wrapped = jax.checkpoint(step, policy=choice.policy, prevent_cse=False)
-        return jax.lax.scan(wrapped, carry, xs, length=length, **how)
+        again = jax.checkpoint(step, policy=choice.policy, prevent_cse=False) if choice.bodies else step
+        return jax.lax.scan(again, carry, xs, length=length, **how)
 
     carry, xs = tuple(given[fixed : fixed + carried]), tuple(given[fixed + carried :])
-    inner = _near_root(length) if choice.chunked else 1
+    inner = _near_root(length) if choice.chunked and choice.bodies else 1
     if inner == 1:
         carry, made = scan(carry, xs, length)
         return [*carry, *made]

@@ -9,7 +9,6 @@ computations, such as `conditional`, holds the peak of these as workspace. Param
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -18,6 +17,7 @@ from typing import Any
 from ...importers.graph_dict import peak_of
 from . import branching
 from .branching import Branch
+from .lying_over import Carrying, LyingOver
 from .shapes import Shape
 from .text import Computation, HloError, Instruction, Module, fields_of, names_in
 from .writing_over import sorted_over, written_over
@@ -27,7 +27,6 @@ _SHOWN = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "d
 _DRAWS = ("rng", "rng-bit-generator", "rng-get-and-update-state")
 _ACTS = ("infeed", "outfeed", "send", "recv", "custom-call", "all-reduce", "all-gather", "all-to-all", "reduce-scatter")
 _INSIDE = ("intermediate", "workspace")  # what a body needs beside what it is given and what it returns
-_OWN = ("intermediate", "output")  # what a computation may write over
 _SHOWS = {"copy-start": 1, "send": 0}  # the element that shows the operand; in other ops that begin, the first may
 _GIVEN = "donated parameters"  # the op that begins with them
 _MOST_CALLS = 100_000
@@ -134,11 +133,8 @@ class _Body:
         self._values: dict[str, Tree] = {}
         self.tensors: dict[str, dict[str, Any]] = {} if caller is None else caller.tensors
         self.ops: list[dict[str, Any]] = [] if caller is None else caller.ops
-        # outputs, and the inputs that they are to be written over
-        self.over: list[tuple[str, str]] = [] if caller is None else caller.over
-        self.by_choice: set[tuple[str, str]] = set()  # outputs, and inputs that these may be written over
-        self.together: list[tuple[str, str, int]] = []  # tensors that begin at one address
         self.elsewhere: list[str] = [] if caller is None else caller.elsewhere  # what lies in other memory spaces
+        self.lying: LyingOver = LyingOver(self.tensors, self.ops) if caller is None else caller.lying
         self._shapes = {name: one.shape for name, one in computation.instructions.items()}
 
     def graph(self, donated: Collection[int]) -> dict[str, Any]:
@@ -147,17 +143,17 @@ class _Body:
             if self.tensors[name]["kind"] == "intermediate":
                 self.tensors[name]["kind"] = "output"
         barriers = self._given(donated)
-        self._write_over(returned)
+        self.lying.decide({*returned, *self.elsewhere})
         outside = [name for name in self.elsewhere if name in self.tensors]
         found = {"tensors": [*self.tensors.values()], "ops": self.ops, "outputs": returned, "barriers": barriers}
-        demands = {"exclude": outside, "together": self.together}
+        demands = {"exclude": outside, "together": self.lying.together}
         return found | {key: demanded for key, demanded in demands.items() if demanded}
 
     def branch(self) -> Branch:
         graph = self.graph(())
         parameters = [one for one in self._computation.instructions.values() if one.opcode == "parameter"]
         given = [name for one in parameters for name in _leaves(self._values[one.name])]
-        return Branch(graph, given, [*_leaves(self._values[self._computation.root])], self.by_choice)
+        return Branch(graph, given, [*_leaves(self._values[self._computation.root])], self.lying.by_choice)
 
     def result(self) -> Tree:
         """What the computation returns, after its ops."""
@@ -268,7 +264,7 @@ class _Body:
 
     def _may_write_over(self, one: Instruction, operands: list[Tree], made: Tree) -> None:
         for output, given in self._said_to_lie_in(one, operands, made):
-            self.over.append((output, given))
+            self.lying.pairs.append((output, given))
         if sorted_over(one) and len({*operands}) == len(operands):
             self.ops[-1]["inplace"] = [{"output": a, "input": b} for a, b in zip(made, operands, strict=True)]
             return
@@ -332,105 +328,24 @@ class _Body:
         with self._reader.inside(called):
             root = self._checked(one, inside.result())
         news = self._new(one, one.shape, "intermediate")
-        made, last, over = self._of_body(begin)
+        carrying = Carrying(self.lying, begin)
         read, shown, carried = list[str](), dict[str, str](), set[str]()
         for given, result, new in zip(*map(_leaves, (operands[0], root, news)), strict=True):
             if result == given:
                 shown[new] = given
-            elif result in made and result not in carried:
+            elif result in carrying.made and result not in carried:
                 shown[new] = result
                 carried.add(result)
-                self._carry(given, result, made, last, over)
+                carrying.carry(given, result)
             else:
                 read += [given]
-                self.over.append((new, given))
+                self.lying.pairs.append((new, given))
             read += [result]
         for name in shown:
             del self.tensors[name]
         needs = max((self._reader.peak(self._called(one, name)) for name in condition), default=0)
         self._op(one, [read], [name for name in _leaves(news) if name not in shown], needs, inside.path)
         return _replaced(news, shown)
-
-    def _of_body(self, begin: int) -> tuple[dict[str, int], dict[str, int], dict[str, list[str]]]:
-        """Of the ops from `begin` on: which makes a tensor, which reads it last, and what an output may lie over."""
-        made, last, over = dict[str, int](), dict[str, int](), dict[str, list[str]]()
-        for k in range(begin, len(self.ops)):
-            made.update(dict.fromkeys(self.ops[k]["outputs"], k))
-            last.update(dict.fromkeys(self.ops[k]["inputs"], k))
-            for pair in self.ops[k].get("inplace", ()):
-                over.setdefault(pair["output"], []).append(pair["input"])
-        for output, below in self.over:
-            if output in made:
-                over.setdefault(output, []).append(below)
-        return made, last, over
-
-    def _carry(
-        self, given: str, result: str, made: dict[str, int], last: dict[str, int], over: dict[str, list[str]]
-    ) -> None:
-        """The result of a body lies where a carried tensor was, and so does all between them."""
-        before = {result: result}  # for what is written over, what is written there
-        waiting = [result]
-        while waiting and given not in before:
-            name = waiting.pop()
-            for below in over.get(name, ()):
-                if below not in before and name in made and last.get(below, -1) <= made[name]:
-                    before[below] = name
-                    waiting.append(below)
-        if given not in before:
-            self.over.append((result, given))
-            return
-        name = given
-        while name != result:
-            self.over.append((before[name], name))
-            name = before[name]
-
-    def _write_over(self, returned: Collection[str]) -> None:
-        """Outputs take the bytes of inputs that they are said to lie in, if nothing reads these later.
-
-        What is not of this computation is written over by nothing. Between the last op that reads an input and the one
-        that writes there, the bytes are free.
-        """
-        last = {name: k for k, op in enumerate(self.ops) for name in op["inputs"]}
-        made = {name: k for k, op in enumerate(self.ops) for name in op["outputs"]}
-        over = [*dict.fromkeys(self.over)]
-        times = Counter((made[output], given) for output, given in over)
-        readers: dict[str, list[int]] = {}
-        for k, op in enumerate(self.ops):
-            for name in op["inputs"]:
-                readers.setdefault(name, []).append(k)
-            self.by_choice |= {(pair["output"], pair["input"]) for pair in op.get("inplace", ())}
-            pairs = [pair for pair in op.pop("inplace", ()) if self.tensors[pair["input"]]["kind"] in _OWN]
-            if pairs:
-                op["inplace"] = pairs
-        taken = {*returned, *self.elsewhere}
-        for output, given in over:
-            k, tensor = made[output], self.tensors[given]
-            end = last.get(given, made.get(given, -1))
-            if tensor["kind"] not in _OWN or given in taken or end > k or times[k, given] > 1:
-                continue
-            if tensor["bytes"] != self.tensors[output]["bytes"]:
-                continue
-            taken.add(given)
-            if end == k:
-                self.ops[k].setdefault("overwrite", []).append({"output": output, "input": given, "offset": 0})
-                self._leave_out(k, "output", output)
-            else:
-                used = [made[given], *readers.get(given, ())]
-                self._lay_together(k, output, given, used)
-
-    def _lay_together(self, k: int, output: str, given: str, used: Sequence[int]) -> None:
-        """What op k makes lies where a tensor was that is dead by then; `used` are the ops that had it."""
-        self.together.append((given, output, 0))
-        for number in used:
-            self._leave_out(number, "input", given)
-        before = (*self.ops[k].get("after", ()), *(self.ops[number]["name"] for number in used))
-        self.ops[k]["after"] = [*dict.fromkeys(before)]
-
-    def _leave_out(self, k: int, which: str, name: str) -> None:
-        """No output of op k is written over an input by choice, if that output or input has this name."""
-        others = [pair for pair in self.ops[k].pop("inplace", ()) if pair[which] != name]
-        if others:
-            self.ops[k]["inplace"] = others
 
     # Ops in two parts, and what is given
 
@@ -444,7 +359,7 @@ class _Body:
             made = self._new(one, one.shape, "intermediate")
             self._op(one, operands, _leaves(made), self._inside(one))
             if one.opcode == "all-reduce-start":
-                self.over.extend(zip(_leaves(made), _leaves(operands), strict=False))
+                self.lying.pairs.extend(zip(_leaves(made), _leaves(operands), strict=False))
             return made
         shown = _SHOWS.get(one.opcode, 0)
         given = operands if elements[shown].elements is not None else next(iter(operands), None)
