@@ -420,6 +420,17 @@ def test_an_interrupt_ends_the_search_of_a_graph(planner: str) -> None:
     plan.verify()
 
 
+@pytest.mark.skipif("cp_sat" not in PLANNERS, reason="needs memplan[exact]")
+def test_an_interrupt_while_a_search_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memplan.planning.cp_sat._solver", interrupt)
+    plan = memplan.plan(HARD, "cp_sat")
+    assert plan.interrupted
+    plan.verify()
+
+
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
 def test_an_interrupt_can_be_raised(planner: str) -> None:

@@ -9,7 +9,8 @@
 //
 // Rows lie along an axis of a tensor's shape, or along consecutive axes that are taken together. If a loop does not
 // list an input, every iteration reads the whole input. Iterations are independent, except that several may add to one
-// output, and that all may need statistics. A loop is a claim of the caller about an op. An op may have several loops, and is split along one of them.
+// output, and that all may need statistics. A loop is a claim of the caller about an op. An op may have several loops,
+// and is split along one of them.
 #pragma once
 
 #include <cstdint>

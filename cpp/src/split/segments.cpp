@@ -39,7 +39,6 @@ Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vect
     : links_(links), facts_(facts), ops_(std::move(ops)) {
   std::unordered_map<Index, std::size_t> place;
   for (std::size_t r = 0; r < ops_.size(); ++r) place.emplace(ops_[r].op, r);
-  std::unordered_map<Index, std::size_t> of_root;
   for (std::size_t r = 0; r < ops_.size(); ++r)
     for (const Index t : links.graph.op(ops_[r].op).outputs) {
       const Index root = links.root[at(t)];

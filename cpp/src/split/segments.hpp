@@ -22,7 +22,7 @@ class Segments {
  public:
   Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops);
 
-  // Whether some of the ops run twice, if all of them are one region.
+  // Whether all ops as one region cost more than each op once: they make statistics, or run twice.
   bool has_passes();
   // Regions of all ops, each in so many pieces; none if there is no way within the capacity.
   std::vector<Region> cheapest(Bytes capacity, Index pieces);

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .calls import Call, Loop, Rows, Slot, Written
 from .spans import Labels, spans
-from .spread import _given
+from .spread import _given, _without
 
 
 def layer_norm(call: Call) -> Iterator[Loop]:
@@ -32,7 +32,7 @@ def group_norm(call: Call) -> Iterator[Loop]:
     reads = {"input": Rows((1, 1), size, size), "weight": Rows((0, 0), size, size), "bias": Rows((0, 0), size, size)}
     writes = {0: Written((1, 1), size), 1: Written((1, 1)), 2: Written((1, 1))}
     yield from call.loop(call["group"], reads, writes)
-    along = _rows_of_maps(call.outputs[0].dim())
+    along = _without(call.outputs[0].dim(), (0, 1))
     counted = (["input"], 2 * call["N"] * call["C"])
     yield from spans(call, {"input": along}, {0: along}, along, early={1: (), 2: ()}, statistics=counted)
 
@@ -47,7 +47,7 @@ def group_norm_backward(call: Call) -> Iterator[Loop]:
     groups = {"mean": Rows((1, 1)), "rstd": Rows((1, 1)), "weight": Rows((0, 0), size, size)}
     writes = {0: Written((1, 1), size), 1: Written((0, 0), size), 2: Written((0, 0), size)}
     yield from call.loop(call["group"], {**channels, **groups}, writes)
-    along = _rows_of_maps(len(batch))
+    along = _without(len(batch), (0, 1))
     counted = (["grad_out", "input", "mean"], 2 * call["N"] * call["C"])
     slots: dict[Slot, Labels] = {"grad_out": along, "input": along}
     yield from spans(call, slots, {0: along}, along, early={1: ("rstd",), 2: ()}, statistics=counted)
@@ -61,7 +61,7 @@ def batch_norm(call: Call) -> Iterator[Loop]:
     reads |= {slot: ["c"] for slot in ("weight", "bias", "running_mean", "running_var")}
     yield from spans(call, reads, {0: order, **_statistics(call)}, order)
     if call["training"] and call.tensor("running_mean") is None:
-        along = _without_channels(out.dim())
+        along = _without(out.dim(), (1,))
         counted = (["input"], 2 * out.shape[1])
         yield from spans(call, {"input": along}, {0: along}, along, early={1: (), 2: ()}, statistics=counted)
 
@@ -75,7 +75,7 @@ def batch_norm_backward(call: Call) -> Iterator[Loop]:
     rest = [label for label in order if label != "c"]
     yield from spans(call, reads, {0: order, 1: ["c"], 2: ["c"]}, order, rest)
     if call["train"] and call.tensor("save_mean") is not None:
-        along = _without_channels(len(order))
+        along = _without(len(order), (1,))
         counted = (["grad_out", "input", "save_mean"], 2 * _given(call, "input").shape[1])
         slots: dict[Slot, Labels] = {"grad_out": along, "input": along}
         yield from spans(call, slots, {0: along}, along, early={1: ("save_invstd",), 2: ()}, statistics=counted)
@@ -89,12 +89,3 @@ def _channels(rank: int, alone: bool) -> Labels:
 def _statistics(call: Call) -> dict[int, Labels]:
     """The mean and so on that a norm in training keeps."""
     return {place: ["c"] for place, output in enumerate(call.results) if place and output.numel()}
-
-
-def _rows_of_maps(rank: int) -> Labels:
-    """Labels of the axes behind the channels."""
-    return [None, None, *range(2, rank)]
-
-
-def _without_channels(rank: int) -> Labels:
-    return [None if axis == 1 else axis for axis in range(rank)]

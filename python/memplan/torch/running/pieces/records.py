@@ -107,7 +107,7 @@ def _clear(place: Tensor, rows: Tensor) -> tuple[int, int]:
 
 
 def written_over(func: Any, total: Tensor, *args: Any) -> None:
-    """What a function makes of arguments, the last of which it writes over."""
+    """A total is replaced by what a function makes of arguments, of which it is the last."""
     total.copy_(func(*args))
 
 

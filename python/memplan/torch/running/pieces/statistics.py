@@ -1,7 +1,7 @@
 """Pieces of operators that need statistics of all rows: norms and softmax, forwards and backwards.
 
-Statistics are pairs of float64 numbers along a last axis. Those of some rows, and of all rows before them, give those
-of both: means and variances by Chan, Golub and LeVeque (1979), softmax by Milakov and Gimelshein (2018).
+Statistics are float64 numbers along a last axis. Those of some rows, and of all rows before them, give those of both:
+means and variances by Chan, Golub and LeVeque (1979), softmax by Milakov and Gimelshein (2018).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from .calls import Composed, Part, Piece
 
 
-class Statistics(NamedTuple):
+class TwoPasses(NamedTuple):
     """How an operator is called in two passes.
 
     `shape` is that of the statistics. `of` gives them for a piece's rows and those before, `part` rows of the
@@ -317,14 +317,14 @@ def _log_softmax_gradient_rows(dtype: torch.dtype, statistics: Tensor, grad: Ten
     return (_wide(grad) - _wide(output).exp() * total).to(dtype)
 
 
-_NORM = Statistics(_pairs_of_channels, _moments, _normed, _mean_or_inverse)
-_GRADIENT_OF_NORM = Statistics(_pairs_of_channels, _gradient_sums, _input_gradient, _affine_gradient)
+_NORM = TwoPasses(_pairs_of_channels, _moments, _normed, _mean_or_inverse)
+_GRADIENT_OF_NORM = TwoPasses(_pairs_of_channels, _gradient_sums, _input_gradient, _affine_gradient)
 
-STATISTICS: Mapping[str, Statistics] = {
+STATISTICS: Mapping[str, TwoPasses] = {
     **dict.fromkeys(("native_group_norm", "native_batch_norm", "_native_batch_norm_legit"), _NORM),
     **dict.fromkeys(("native_group_norm_backward", "native_batch_norm_backward"), _GRADIENT_OF_NORM),
-    "_softmax": Statistics(_of_slices(2), _largest, _softmax),
-    "_log_softmax": Statistics(_of_slices(2), _largest, _log_softmax),
-    "_softmax_backward_data": Statistics(_of_slices(1), _softmax_sums, _softmax_gradient),
-    "_log_softmax_backward_data": Statistics(_of_slices(1), _log_softmax_sums, _log_softmax_gradient),
+    "_softmax": TwoPasses(_of_slices(2), _largest, _softmax),
+    "_log_softmax": TwoPasses(_of_slices(2), _largest, _log_softmax),
+    "_softmax_backward_data": TwoPasses(_of_slices(1), _softmax_sums, _softmax_gradient),
+    "_log_softmax_backward_data": TwoPasses(_of_slices(1), _log_softmax_sums, _log_softmax_gradient),
 }
