@@ -129,11 +129,11 @@ void bind_split(py::module_& m) {
       .def_readonly("kept_bytes", &Split::kept_bytes);
   m.def(
       "split",
-      [](const Graph& graph, const std::vector<RegionRow>& rows) {
-        SplitGraph found = split(graph, regions_of(rows));
+      [](const Graph& graph, const std::vector<RegionRow>& rows, const StorageOptions& storage) {
+        SplitGraph found = split(graph, regions_of(rows), storage);
         return Split{std::make_shared<const Graph>(std::move(found.graph)), std::move(found.pieces), found.kept_bytes};
       },
-      py::arg("graph"), py::arg("regions"),
+      py::arg("graph"), py::arg("regions"), py::arg("storage") = StorageOptions{},
       "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).");
   py::class_<SplitChange>(m, "SplitChange", "A region of ops that runs in pieces; see memplan/solve_split.hpp.")
       .def_readonly("ops", &SplitChange::ops)
@@ -143,7 +143,9 @@ void bind_split(py::module_& m) {
       .def_readonly("bytes", &SplitChange::bytes)
       .def_readonly("kept", &SplitChange::kept)
       .def_readonly("cost", &SplitChange::cost)
-      .def_readonly("again", &SplitChange::again);
+      .def_readonly("again", &SplitChange::again)
+      .def_readonly("reruns", &SplitChange::reruns)
+      .def_readonly("over", &SplitChange::over);
   py::class_<SplitPlan>(m, "SplitPlan", "A plan of a graph with ops in pieces; see memplan/solve_split.hpp.")
       .def_property_readonly("fitted", [](const SplitPlan& f) { return f.fitted; })
       .def_readonly("splits", &SplitPlan::splits)
@@ -159,15 +161,15 @@ void bind_split(py::module_& m) {
   m.def(
       "find_split",
       [](const Graph& graph, const std::vector<double>& cost, const StorageOptions& storage, Bytes capacity,
-         std::int64_t work, double byte, Index max_pieces) {
+         std::int64_t work, double byte, Index max_pieces, bool again) {
         return interruptibly([&](const PlanOptions& plan) {
-          SplitOptions options{plan, capacity, 0, byte, max_pieces};
+          SplitOptions options{plan, capacity, 0, byte, max_pieces, again};
           options.work = work;
           return find_split(graph, facts_by(graph, cost), storage, options);
         });
       },
       py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("capacity"), py::arg("work"),
-      py::arg("byte") = 0.0, py::arg("max_pieces") = 1024,
+      py::arg("byte") = 0.0, py::arg("max_pieces") = 1024, py::arg("again") = false,
       "Ops in pieces, so that the load is within the capacity, or as low as so much work finds.");
   m.def("solve_split", &solve_split_by, py::arg("graph"), py::arg("cost"), py::arg("storage"), py::arg("options"),
         py::arg("recompute"), py::arg("transfer"), py::arg("reorder"), py::arg("call"), py::arg("byte"),

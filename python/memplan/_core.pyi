@@ -1261,7 +1261,11 @@ class SplitChange:
     @property
     def ops(self) -> list[str]: ...
     @property
+    def over(self) -> list[tuple[str, str]]: ...
+    @property
     def pieces(self) -> int: ...
+    @property
+    def reruns(self) -> list[str]: ...
     @property
     def tensors(self) -> list[str]: ...
 
@@ -1415,6 +1419,7 @@ def find_split(
     work: typing.SupportsInt | typing.SupportsIndex,
     byte: typing.SupportsFloat | typing.SupportsIndex = 0.0,
     max_pieces: typing.SupportsInt | typing.SupportsIndex = 1024,
+    again: bool = False,
 ) -> FoundSplit:
     """
     Ops in pieces, so that the load is within the capacity, or as low as so much work finds.
@@ -1792,6 +1797,7 @@ def split(
             typing.SupportsInt | typing.SupportsIndex,
         ]
     ],
+    storage: StorageOptions = ...,
 ) -> SplitGraph:
     """
     The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).

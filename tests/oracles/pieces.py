@@ -91,7 +91,7 @@ def in_pieces(case: Case, whole: Any, loop: Loop, cuts: list[int]) -> list[tuple
             if first is not None:
                 firsts.append(Given(2000 + place, _run(first, {})))
                 made[place] = firsts[-1].tensor
-    for a, b in itertools.pairwise(cuts):
+    for a, b in itertools.pairwise(cuts) if loop.writes or loop.sums else ():
         reads = read_by(a, b)
         writes = [
             rows_written(written[id(r)].axes, written[id(r)].step, (a, b), r.shape)

@@ -130,7 +130,8 @@ class Poisoned:
             not _same(_part(new, written, iteration), _part(old, written, iteration)) for new, old, written in parts
         ):
             return True
-        return any(not _same(found[_index(self.whole, total)], total) for total in loop.sums)
+        of_all = [*loop.sums, *(first for first, _ in loop.early if _is_counted(loop, tensor))]
+        return any(not _same(found[_index(self.whole, total)], total) for total in of_all)
 
     def check_sums(self, loop: Loop) -> None:
         """What iterations add comes to the whole."""

@@ -47,6 +47,7 @@ def run_pieces(graph: Any, split: Any) -> dict[str, Rows]:
     tensors = split.graph.tensors
     shapes = {tensor.name: tensor.shape[0] for tensor in graph.tensors}
     held: dict[str, Rows] = {}  # tensors that share bytes share the list
+    lost = set[str]()  # others are written over their rows
     for tensor in tensors:
         if tensor.kind in ("input", "weight"):
             held[tensor.name] = [hash((tensor.name, r)) for r in range(shapes[tensor.name])]
@@ -54,6 +55,8 @@ def run_pieces(graph: Any, split: Any) -> dict[str, Rows]:
         of = graph.ops[piece.of]
         for output, source, _ in (*op.overwrites, *op.aliases):
             held[output] = held[source]
+        if piece.does == "part":
+            lost |= {source for _, source, _ in op.overwrites if source in shapes}
         if piece.does == "whole":
             inputs = [held[name] for name in op.inputs]
             for o, name in enumerate(op.outputs):
@@ -78,7 +81,7 @@ def run_pieces(graph: Any, split: Any) -> dict[str, Rows]:
             held[name][0] += statistics(of, of.loops[piece.loop], inputs, range(*piece.iterations), sizes)
         elif not op.aliases:
             _run_part(of, op, piece, tensors, held, shapes)
-    return {name: rows for name, rows in held.items() if name in shapes}
+    return {name: rows for name, rows in held.items() if name in shapes and name not in lost}
 
 
 def early(name: str, inputs: list[Rows], counted: Any) -> Rows:

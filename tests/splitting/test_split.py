@@ -281,6 +281,6 @@ def test_passes_are_taken_where_ops_may_run_again() -> None:
     assert memplan.fit(graph, "least", allow=("split",)).peak == 800 + 100 + 8 + 4  # a is whole
     plan = memplan.fit(graph, "least", allow=("split", "recompute"))
     assert plan.peak == 100 + 100 + 8 + 4
-    assert [change.again for change in plan.changes] == [("a:op",)]
+    assert [change.reruns for change in plan.changes] == [("a:op",)]
     graph["ops"][0]["recompute"] = False
     assert memplan.fit(graph, "least", allow=("split", "recompute")).peak == 800 + 100 + 8 + 4

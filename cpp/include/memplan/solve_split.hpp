@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "memplan/limits.hpp"
@@ -34,7 +35,10 @@ struct SplitChange {
   Bytes bytes = 0;  // the sum of the whole sizes of `tensors`
   Bytes kept = 0;   // bytes of rows that are moved within their buffers
   double cost = 0;
-  std::vector<std::string> again;  // ops that make rows again
+  std::vector<std::string> again;   // ops that make rows again, and do not keep them
+  std::vector<std::string> reruns;  // ops that several passes run
+  // Tensors that leave the region, and those over which they are written.
+  std::vector<std::pair<std::string, std::string>> over;
 
   friend bool operator==(const SplitChange&, const SplitChange&) = default;
 };

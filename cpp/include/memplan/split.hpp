@@ -14,7 +14,8 @@
 //
 //   - Rows that a later step reads again are *kept*: they move to the front of the buffer, and new rows are written
 //     behind them. If RegionOp::again is true, the op makes these rows a second time instead.
-//   - A tensor that is read outside of the region is written, piece by piece, into a whole tensor.
+//   - A tensor that is read outside of the region is written, piece by piece, into a whole tensor. It is written over a
+//     whole tensor of the same shape if the region is the last that reads this, and has read each row before.
 //   - If each iteration adds to a sum, the pieces add to one sum in place.
 //   - A view is made anew in each step, over the rows that exist in this step.
 //   - An *early* output of a loop (loops.hpp) is made before the first step, and every step reads it.
@@ -33,6 +34,7 @@
 #include "memplan/errors.hpp"
 #include "memplan/graph.hpp"
 #include "memplan/rematerialisation.hpp"
+#include "memplan/storage.hpp"
 
 namespace memplan {
 
@@ -89,18 +91,18 @@ struct RegionError : GraphError {
 };
 
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run
-// before it or after it. Throws GraphError if `regions` are invalid, and UnsupportedError for graphs with several
+// before it or after it. `storage` says whether tensors may be written over others. Throws GraphError if `regions` are invalid, and UnsupportedError for graphs with several
 // streams, branches or a layout. Throws RegionError if a region cannot run in pieces, for one of these reasons:
 //   - an op has no such loop, or overwrites its input,
 //   - an op reads a whole tensor, or rows along other axes, and the region makes this tensor in pieces,
 //   - an op that adds to a sum would run in two passes,
 //   - the bytes of a tensor cannot be divided by rows,
 //   - an op outside of the region reads from the region, and the region needs its result.
-SplitGraph split(const Graph& graph, std::span<const Region> regions);
+SplitGraph split(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage = {});
 
 // The same for searches that only count bytes: tensors and ops have no names, shapes, kinds and loops, and the graph is
 // not checked.
-SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions);
+SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage = {});
 
 // The facts of each op of the split graph, from the facts of the graph's ops. If a piece has a share of an op's
 // iterations, it costs this share of the op's cost. But inputs that each piece reads whole, such as weights, cost

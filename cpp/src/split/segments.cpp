@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "split/inplace_rows.hpp"
 #include "split/region_rows.hpp"
 
 namespace memplan {
@@ -35,15 +36,15 @@ double cost_in_passes(const Graph& graph, std::span<const OpFacts> facts, const 
   return cost;
 }
 
-Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops)
-    : links_(links), facts_(facts), ops_(std::move(ops)) {
+Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops, bool inplace)
+    : links_(links), facts_(facts), ops_(std::move(ops)), inplace_(inplace) {
   std::unordered_map<Index, std::size_t> place;
   for (std::size_t r = 0; r < ops_.size(); ++r) place.emplace(ops_[r].op, r);
   for (std::size_t r = 0; r < ops_.size(); ++r)
     for (const Index t : links.graph.op(ops_[r].op).outputs) {
       const Index root = links.root[at(t)];
       if (root != t) continue;
-      Made made{links.graph.tensor(t).bytes, 0, r, r};
+      Made made{t, links.graph.tensor(t).bytes, 0, r, r};
       for (const Index shown : links.family[at(root)])
         for (const Index reader : links.readers[at(shown)]) {
           const auto found = place.find(reader);
@@ -83,6 +84,16 @@ Bytes Segments::kept_of(std::size_t reader, Index t) const {
   return most;
 }
 
+// Whether a segment may write what leaves it over what it reads last: an op may read rows where it writes others only if
+// the rows that it needs have been read before, by others.
+bool Segments::may_lie_over(const Made& born, const Made& dying) const {
+  const Graph& graph = links_.graph;
+  const Op& maker = graph.op(ops_[born.from].op);
+  const bool reads = std::ranges::find(maker.inputs, dying.tensor) != maker.inputs.end();
+  const bool permitted = std::ranges::find(maker.inplace, View{born.tensor, dying.tensor, 0}) != maker.inplace.end();
+  return inplace_ && (!reads || permitted) && have_same_rows(graph.tensor(born.tensor), graph.tensor(dying.tensor));
+}
+
 std::vector<RegionOp> Segments::ops_of(std::size_t from, std::size_t until) const {
   const auto begin = ops_.begin();
   return {begin + static_cast<std::ptrdiff_t>(cuts_[from]), begin + static_cast<std::ptrdiff_t>(cuts_[until])};
@@ -92,8 +103,17 @@ std::vector<RegionOp> Segments::ops_of(std::size_t from, std::size_t until) cons
 Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
   const std::size_t begin = cuts_[from], end = cuts_[until];
   Bytes whole = 0, kept = 0, largest = 0;
+  std::vector<const Made*> dying;
   for (const Made& made : made_) {
     if (made.from >= end || made.until < begin) continue;
+    if (made.from < begin && made.until < end) dying.push_back(&made);
+    if (made.from >= begin && made.until >= end) {
+      const auto over = std::ranges::find_if(dying, [&](const Made* one) { return may_lie_over(made, *one); });
+      if (over != dying.end()) {
+        dying.erase(over);
+        continue;
+      }
+    }
     if (made.from < begin || made.until >= end)
       whole += made.bytes;
     else if (made.window > 0)

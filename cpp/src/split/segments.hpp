@@ -4,8 +4,9 @@
 //     conv1 norm1 conv2 │ norm2 conv3 norm3 conv4    two: what conv2 makes is whole, conv1 and conv3 run twice
 //
 // Idea: the cheapest way from the first op to the last over cuts between ops. A segment may be taken if the tensors that
-// are whole while it runs, and some rows of those inside, fit. It costs what its ops cost in all of its passes. What else
-// is alive is not counted, so the caller judges the result, and asks for less if need be.
+// are whole while it runs, and some rows of those inside, fit. What a segment makes may lie over what it reads last
+// (inplace_rows.hpp). It costs what its ops cost in all of its passes. What else is alive is not counted, so the caller
+// judges the result, and asks for less if need be.
 // Complexity: O(cuts^2 * ops) for the costs. At most kMostCuts cuts are looked at: those where fewer bytes lie between
 // the two sides than near them.
 #pragma once
@@ -20,7 +21,8 @@ namespace memplan {
 
 class Segments {
  public:
-  Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops);
+  // `inplace`: whether tensors may be written over others.
+  Segments(const Links& links, std::span<const OpFacts> facts, std::vector<RegionOp> ops, bool inplace);
 
   // Whether all ops as one region cost more than each op once: they make statistics, or run twice.
   bool has_passes();
@@ -29,6 +31,7 @@ class Segments {
 
  private:
   struct Made {
+    Index tensor;
     Bytes bytes;
     Bytes window;             // of rows that are kept from each piece to the next
     std::size_t from, until;  // the ops that make it and that read it last; `until` is behind all ops if it leaves
@@ -36,12 +39,14 @@ class Segments {
 
   std::vector<RegionOp> ops_of(std::size_t from, std::size_t until) const;
   Bytes kept_of(std::size_t reader, Index t) const;
+  bool may_lie_over(const Made& born, const Made& dying) const;
   Bytes held(std::size_t from, std::size_t until, Index pieces) const;
   double cost(std::size_t from, std::size_t until);
 
   const Links& links_;
   std::span<const OpFacts> facts_;
   std::vector<RegionOp> ops_;
+  bool inplace_;
   std::vector<Made> made_;                 // per root that these ops make
   std::vector<std::size_t> cuts_;          // ascending, with both ends
   std::vector<std::vector<double>> cost_;  // per pair of cuts; negative: not known yet

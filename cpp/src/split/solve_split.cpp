@@ -35,8 +35,8 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
       region_of[at(one.op)] = static_cast<Index>(changes.size());
       change.ops.push_back(op.name);
       change.loops.push_back(one.loop);
-      if (one.again || std::ranges::find(state.split->reruns, one.op) != state.split->reruns.end())
-        change.again.push_back(op.name);
+      if (one.again) change.again.push_back(op.name);
+      if (std::ranges::find(state.split->reruns, one.op) != state.split->reruns.end()) change.reruns.push_back(op.name);
       change.cost -= facts[at(one.op)].cost + (op.aliases.empty() ? call : 0);
       if (!op.aliases.empty()) continue;
       for (const Index t : op.outputs)
@@ -60,6 +60,14 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
           piece.writes.front().rows.size() *
           (graph.tensor(state.split->tensor_of[at(piece.writes.front().tensor)]).bytes /
            rows_of(graph.tensor(state.split->tensor_of[at(piece.writes.front().tensor)]), piece.writes.front().axes));
+  }
+  const auto of = [&](Index t) { return state.split->tensor_of[at(t)]; };
+  for (std::size_t k = 0; k < state.split->pieces.size(); ++k) {
+    const Index region = region_of[at(state.split->pieces[k].of)];
+    if (region == kNone) continue;
+    for (const View& view : state.split->graph.op(static_cast<Index>(k)).overwrites)
+      if (of(view.output) != of(view.input))
+        changes[at(region)].over.emplace_back(graph.tensor(of(view.output)).name, graph.tensor(of(view.input)).name);
   }
   for (std::size_t r = 0; r < changes.size(); ++r)  // parts may add up to a little more or less than the whole
     if (changes[r].cost < kRounding * whole[r]) changes[r].cost = 0;

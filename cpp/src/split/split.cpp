@@ -10,6 +10,7 @@
 
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "split/inplace_rows.hpp"
 #include "split/region_order.hpp"
 #include "split/region_rows.hpp"
 
@@ -32,7 +33,8 @@ struct Held {
 class Splitter {
  public:
   // Without names nothing is checked: it is the graph that comes with names.
-  Splitter(const Graph& graph, std::span<const Region> regions, bool named) : graph_(graph), named_(named) {
+  Splitter(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage, bool named)
+      : graph_(graph), storage_(storage), named_(named) {
     if (!on_one_stream(graph)) throw UnsupportedError("split takes graphs whose ops are on one stream");
     if (graph.branches()) throw UnsupportedError("split does not support branches, which this graph has");
     if (has_bodies(graph)) throw UnsupportedError("split does not support bodies of loops, which this graph has");
@@ -151,6 +153,7 @@ class Splitter {
 
   void add_region(const RegionRows& rows) {
     const std::size_t count = rows.region.ops.size();
+    find_inplace(rows);
     held_.clear();
     sums_.clear();
     statistics_.assign(count, kNone);
@@ -180,6 +183,22 @@ class Splitter {
     }
     for (std::size_t r = 0; r < count; ++r)
       if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r)) add_whole(rows.region.ops[r].op);
+  }
+
+  void find_inplace(const RegionRows& rows) {
+    std::vector<bool> ran(graph_.ops().size());
+    for (std::size_t k = 0; k < ran.size(); ++k) ran[k] = last_[k] != kNone;
+    over_ = rows_in_place(rows, storage_, ran);
+    written_over_by_.clear();
+    for (const auto& [t, x] : over_) written_over_by_.emplace(x, t);
+  }
+
+  // A tensor that no op of the region makes by rows. The rows that are left of it may lie in another by now.
+  Index given(Index t) const {
+    const auto by = written_over_by_.find(t);
+    if (by == written_over_by_.end()) return tensor_[at(t)];
+    const auto now = held_.find(by->second);
+    return now == held_.end() ? tensor_[at(t)] : now->second.tensor;
   }
 
   // What one pass makes whole, later ones read.
@@ -348,7 +367,7 @@ class Splitter {
     const Index t = rows.op(r).inputs[i];
     HeldRows& held = piece.reads[i];
     const auto found = held_.find(t);
-    held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : tensor_[at(t)];
+    held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : given(t);
     held.base = found == held_.end() ? 0 : found->second.base;
     held.whole = held.tensor != kNone;
     if (held.tensor == kNone) return;  // no row of it is read until now, and none is made
@@ -366,7 +385,9 @@ class Splitter {
     const MadeByRows& made = rows.made.at(t);
     const auto found = held_.find(t);
     if (made.leaves) {
-      if (found == held_.end()) held_[t] = {kNone, 0, made.rows, 0, 0};
+      if (found != held_.end()) return;
+      const auto over = over_.find(t);
+      held_[t] = {over == over_.end() ? kNone : tensor_[at(over->second)], 0, made.rows, 0, 0};
       return;
     }
     const RowUses& uses = pass_->uses.at(t);
@@ -496,6 +517,7 @@ class Splitter {
   }
 
   const Graph& graph_;
+  const StorageOptions& storage_;
   std::vector<RegionRows> rows_;
   std::vector<Index> region_of_;  // per op; kNone for those that run whole
   std::vector<Index> tensor_;     // per tensor that stays: in the split graph
@@ -507,6 +529,8 @@ class Splitter {
   std::vector<Index> tensor_of_;
   Bytes kept_bytes_ = 0;
   // Of the region that is being written:
+  std::unordered_map<Index, Index> over_;  // by tensor that leaves it: the tensor over which it is written
+  std::unordered_map<Index, Index> written_over_by_;
   std::unordered_map<Index, Held> held_;   // by tensor that it makes by rows
   std::unordered_map<Index, Index> sums_;  // by tensor: its newest version
   std::vector<Index> statistics_;          // per op: their newest version; kNone: none yet
@@ -516,10 +540,12 @@ class Splitter {
 
 }  // namespace
 
-SplitGraph split(const Graph& graph, std::span<const Region> regions) { return Splitter(graph, regions, true).run(); }
+SplitGraph split(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage) {
+  return Splitter(graph, regions, storage, true).run();
+}
 
-SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions) {
-  return Splitter(graph, regions, false).run();
+SplitGraph split_unnamed(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage) {
+  return Splitter(graph, regions, storage, false).run();
 }
 
 }  // namespace memplan

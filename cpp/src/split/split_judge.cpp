@@ -69,7 +69,7 @@ void SplitJudge::give_at_least(std::int64_t work) { work_ = std::max(work_, work
 
 SplitJudge::Made SplitJudge::make(const std::vector<Region>& regions, bool named) {
   named = named || !storage_.donate.empty();  // which is said by name
-  auto split = std::make_shared<const SplitGraph>((named ? memplan::split : split_unnamed)(graph_, regions));
+  auto split = std::make_shared<const SplitGraph>((named ? memplan::split : split_unnamed)(graph_, regions, storage_));
   for (const Index k : split->reruns)
     if (terms_.facts[at(k)].again != Again::same)
       throw RegionError("op " + quoted(graph_.op(k).name) + " cannot run in two passes: it must not run again");

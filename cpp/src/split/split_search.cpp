@@ -52,7 +52,12 @@ std::vector<Region> without(const std::vector<Region>& regions, const Region& re
 
 SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, const SplitTerms& terms, std::int64_t work,
                          const Deadline& deadline)
-    : graph_(graph), terms_(terms), given_(work), deadline_(deadline), judge_(graph, storage, terms, work) {
+    : graph_(graph),
+      terms_(terms),
+      given_(work),
+      inplace_(storage.inplace),
+      deadline_(deadline),
+      judge_(graph, storage, terms, work) {
   for (const Op& op : graph.ops())
     for (const Loop& loop : op.loops) has_statistics_ = has_statistics_ || loop.statistics.has_value();
 }
@@ -180,7 +185,8 @@ SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Inde
       for (const RegionOp& one : region.ops) key.emplace_back(one.op, one.loop);
       if (!seen.insert(std::move(key)).second) continue;
       const std::vector<Region> others = without(state.regions, region);
-      Segments& segments = segments_of_.try_emplace(&region, judge_.links(), terms_.facts, region.ops).first->second;
+      Segments& segments =
+          segments_of_.try_emplace(&region, judge_.links(), terms_.facts, region.ops, inplace_).first->second;
       if (!segments.has_passes()) continue;
       const auto most = static_cast<Index>(std::min<std::int64_t>(longest(region), terms_.max_pieces));
       // More pieces hold fewer rows, so that fewer ops run again, but call more kernels.
@@ -405,6 +411,7 @@ SplitState SplitSearch::reached(Bytes capacity, bool again) {
   if (take(best)) return best;
   if (capacity > 0 && take(descend(whole(), capacity))) return best;
   again_ = again;
+  if (again) judge_.give_at_least(given_);  // what was tried in vain without that
   if (capacity > 0 && again && take(descend(whole(), capacity))) return best;
   if (!take(lowered(whole(), capacity)) && capacity > 0) take(lowered(best, 0));
   again_ = false;

@@ -41,6 +41,10 @@ class Change:
         Of a split: bytes of rows that are read again by later pieces, and are moved to the front of their buffers.
     again : tuple of str
         Of a split: the ops that make such rows again, and do not keep them.
+    reruns : tuple of str
+        Of a split: the ops that run in several passes through all rows.
+    over : tuple of (str, str)
+        Of a split: tensors that its ops make whole, each with the tensor over whose rows it is written.
     loops : tuple of dict
         Of a split: for each of `ops`, the loop along which it is cut, as graph dicts have loops.
     """
@@ -55,6 +59,8 @@ class Change:
     pieces: int = 0
     kept: int = 0
     again: tuple[str, ...] = ()
+    reruns: tuple[str, ...] = ()
+    over: tuple[tuple[str, str], ...] = ()
     loops: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, hash=False)
 
     @property
@@ -63,7 +69,8 @@ class Change:
         if self.kind in ("recompute", "offload"):
             return f"{with_bytes(self.bytes)} are free from {self.after!r} to {self.before!r}"
         if self.kind == "split":
-            some = f", and {counted(len(self.again), 'ops')} make rows again" if self.again else ""
+            again = len({*self.again, *self.reruns})
+            some = f", and {counted(again, 'ops')} make rows again" if again else ""
             return f"in {self.pieces} pieces, so that {with_bytes(self.bytes)} of tensors are never whole{some}"
         if self.kind == "order":
             return "the load is lower in this order"
@@ -73,7 +80,8 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain Python objects."""
-        split = {"pieces": self.pieces, "kept": self.kept, "again": list(self.again), "loops": list(self.loops)}
+        names = {"again": list(self.again), "reruns": list(self.reruns), "over": [list(pair) for pair in self.over]}
+        split = {"pieces": self.pieces, "kept": self.kept, **names, "loops": list(self.loops)}
         return {
             "kind": self.kind,
             "tensors": list(self.tensors),
@@ -198,15 +206,19 @@ def fitting_from(spec: Any, where: str) -> Fitting:
 
 def _change(spec: Any, where: str) -> Change:
     texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
-    split = {"pieces": 0, "kept": 0, "again": [], "loops": [], **spec}
-    tensors, ops, again = (_names(split, name, where) for name in ("tensors", "ops", "again"))
+    split = {"pieces": 0, "kept": 0, "again": [], "reruns": [], "over": [], "loops": [], **spec}
+    tensors, ops, again, reruns = (_names(split, name, where) for name in ("tensors", "ops", "again", "reruns"))
+    pairs = [_names({"over": pair}, "over", where) for pair in _entry(split, "over", list, where)]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{where}.over must hold pairs of names, got {pairs!r}")
+    over = tuple((after, before) for after, before in pairs)
     loops = _entry(split, "loops", list, where)
     if loops and len(loops) != len(ops):
         raise ValueError(f"{where}.loops must hold a loop for each of {len(ops)} ops, got {len(loops)}")
     kind, after, before = texts
     pieces, kept = (_entry(split, name, int, where) for name in ("pieces", "kept"))
     size, cost = _entry(spec, "bytes", int, where), _number(spec, "cost", where)
-    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again, tuple(loops))
+    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again, reruns, over, tuple(loops))
 
 
 def _names(spec: Any, name: str, where: str) -> tuple[str, ...]:
@@ -247,7 +259,10 @@ def splits_of(found: Sequence[_core.SplitChange], whole: _core.Graph) -> tuple[C
     loops_of = {op["name"]: op.get("loops", []) for op in whole.to_dict()["ops"]}
     return tuple(
         Change(
-            *("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept, tuple(s.again)),
+            *("split", tuple(s.tensors), tuple(s.ops), "", "", s.bytes, s.cost, s.pieces, s.kept),
+            again=tuple(s.again),
+            reruns=tuple(s.reruns),
+            over=tuple(s.over),
             loops=tuple(loops_of[name][loop] for name, loop in zip(s.ops, s.loops, strict=True)),
         )
         for s in found

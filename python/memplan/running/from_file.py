@@ -63,7 +63,8 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
             at = position[name]
             rows.append((at, loops[at].index(loop), name in change.again))
         regions.append((sorted(rows), change.pieces))
-    split = _core.split(whole, regions)
+    inplace = any(change.over for change in fitting.changes)
+    split = _core.split(whole, regions, _core.StorageOptions(inplace=inplace))
     return InPieces(whole, split.graph, tuple(split.pieces))
 
 

@@ -137,10 +137,11 @@ class WithinBudget(CustomPartitionerFn):
 
     def split(self, gm: fx.GraphModule) -> fx.GraphModule:
         """The graph with ops in pieces, as far as that is allowed and brings tensors within the budget."""
-        return self._split(gm, self._budget).module if "split" in self._allow else gm
+        again = "recompute" in self._allow
+        return self._split(gm, self._budget, again=again).module if "split" in self._allow else gm
 
-    def _split(self, gm: fx.GraphModule, capacity: int, most: int = MOST) -> Split:
-        split = split_graph(gm, capacity, most)
+    def _split(self, gm: fx.GraphModule, capacity: int, most: int = MOST, *, again: bool = False) -> Split:
+        split = split_graph(gm, capacity, most, again=again)
         if split.reason:
             log.warning("nothing is in pieces: %s", split.reason)
         return split

@@ -48,10 +48,10 @@ class Split:
         return max((change.pieces for change in self.changes), default=0)
 
 
-def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST) -> Split:
+def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, *, again: bool = False) -> Split:
     """A graph of which as much is split as a capacity asks for, or as little as is found where that is None.
 
-    No op is in more than ``most`` pieces.
+    No op is in more than ``most`` pieces. ``again``: rows may be made again, and regions may run in several passes.
     """
     own = fx.GraphModule(module, copy.deepcopy(module.graph))
     own.meta.update(module.meta)
@@ -59,19 +59,20 @@ def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST) 
     linear = linear_in(own.graph)
     try:
         read = traced(own.graph, {node: tangent is not None for node, tangent in linear.items()})
-        found = _found(read, capacity, most)
+        found = _found(read, capacity, most, again)
         if any(_is_no_use(own, change, linear) for change in found.changes):
             read = traced(own.graph, dict.fromkeys(linear, False))
-            found = _found(read, capacity, most)
+            found = _found(read, capacity, most, again)
         if not found.changes:
             return Split(module, reason=_reason(linear))
-        loops = {read.nodes[piece.of].name: piece.loop for piece in found.pieces if piece.does == "part"}
+        loops = {
+            read.nodes[piece.of].name: piece.loop for piece in found.pieces if piece.does in ("part", "statistics")
+        }
         if linear:
             _hoist(own, found.changes, linear)
             read = traced(own.graph)
-        pieces = _core.split(
-            read.graph, [(_region(read, change.ops, loops), change.pieces) for change in found.changes]
-        )
+        regions = [(_region(read, change, loops), change.pieces) for change in found.changes]
+        pieces = _core.split(read.graph, regions, _SEPARATE)
         made = in_pieces(own, read, pieces.pieces, select_decomp_table())
         _write_at_once(made.graph)
     except (UnsupportedError, SourceError) as reason:
@@ -97,8 +98,8 @@ def _write_at_once(graph: fx.Graph) -> None:
             joined.replace_input_with(piece, written)
 
 
-def _found(read: Traced, capacity: int | None, most: int) -> _core.FoundSplit:
-    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, _BYTE, most)
+def _found(read: Traced, capacity: int | None, most: int, again: bool) -> _core.FoundSplit:
+    return _core.find_split(read.graph, list(read.cost), _SEPARATE, capacity or 0, _WORK, _BYTE, most, again)
 
 
 def _is_no_use(module: fx.GraphModule, change: _core.SplitChange, linear: Mapping[fx.Node, fx.Node | None]) -> bool:
@@ -146,7 +147,8 @@ def _hoist(module: fx.GraphModule, changes: Sequence[_core.SplitChange], linear:
                     user.meta[SCALES] = True
 
 
-def _region(read: Traced, ops: Sequence[str], loops: Mapping[str, int]) -> list[tuple[int, int, bool]]:
+def _region(read: Traced, change: _core.SplitChange, loops: Mapping[str, int]) -> list[tuple[int, int, bool]]:
     """The ops of a region that are in pieces, with their loops. Its last may be a view that shows all of them."""
     place = {op.name: k for k, op in enumerate(read.graph.ops)}
-    return sorted((place[name], loops[name], False) for name in ops if name in loops)
+    again = set(change.again)
+    return sorted((place[name], loops[name], name in again) for name in change.ops if name in loops)

@@ -71,6 +71,27 @@ def reducing(call: Call) -> Iterator[Loop]:
     return _reduced(call, ())
 
 
+def spreading(call: Call) -> Iterator[Loop]:
+    """Variances: every axis that stays; and those that go, with means and squared differences."""
+    return _counted(call, 2)
+
+
+def extreme(call: Call) -> Iterator[Loop]:
+    """The largest or smallest elements: every axis that stays; and those that go, with what is the largest so far."""
+    return _counted(call, 1)
+
+
+def _counted(call: Call, numbers: int) -> Iterator[Loop]:
+    yield from _reduced(call, ())
+    source, out = _given(call, "self"), call.outputs[0]
+    if not source.is_floating_point():
+        return
+    gone = _dims(call, source.dim())
+    along = [axis if axis in gone else None for axis in range(source.dim())]
+    early = dict.fromkeys(range(len(call.results)), ())
+    yield from spans(call, {"self": along}, {}, along, early=early, statistics=(["self"], numbers * out.numel()))
+
+
 def summing(call: Call) -> Iterator[Loop]:
     """Sums and means: the axes that are added up are loops too."""
     return _reduced(call, range(_given(call, "self").dim()))

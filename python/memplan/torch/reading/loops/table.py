@@ -40,7 +40,7 @@ _NEW = """
 _KEEPING = """
     _safe_softmax cummax cummin cumprod cumsum flip glu glu_backward logcumsumexp roll softmax log_softmax sort topk
 """
-_REDUCING = "all amax amin any argmax argmin aminmax logsumexp median nanmedian prod std std_mean var var_mean"
+_REDUCING = "all any argmax argmin aminmax logsumexp median nanmedian prod"
 _LOSSES = "huber_loss mse_loss smooth_l1_loss"
 _EDGED = """
     reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d replication_pad2d replication_pad3d
@@ -61,6 +61,8 @@ RULES: Mapping[str, Rule] = {
     "_log_softmax_backward_data": spread.log_softmax_gradient,
     **_named(_REDUCING, spread.reducing),
     **_named("mean nansum sum", spread.summing),
+    **_named("std std_mean var var_mean", spread.spreading),
+    **_named("amax amin", spread.extreme),
     **_named("max min", spread.largest),
     **_named(_LOSSES, spread.loss),
     **_named(_EDGED, spread.edged),

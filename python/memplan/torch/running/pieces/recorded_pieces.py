@@ -90,6 +90,7 @@ class _Splitting:
             **{"statistics": self._statistics, "early": self._early},
         }
         self._held: dict[int, _Held] = {}
+        self._of: dict[int, str] = {}  # of which tensor these are rows
         self._rows: dict[tuple[int, int], Mapping[View, Any]] = {}
 
     def run(self) -> Recording:
@@ -109,6 +110,7 @@ class _Splitting:
         """Rows that are read again move to the front of their buffer."""
         [(before, there), (after, here)] = piece.reads[0], piece.writes[0]
         self._held[after] = self._held[before]._replace(base=here[4])
+        self._of[after] = self._of[before]
         views = (self._held[after].view(here), self._held[before].view(there))
         return moved(*views)
 
@@ -185,8 +187,10 @@ class _Splitting:
             held = _Held(view, view.storage, view.offset, view.strides, 0)
             if where is not None and tensor < 0:
                 held = held._replace(storage=self._nothing(view))
-            elif where is not None:
+            elif where is not None and self._of.get(tensor, names[view]) == names[view]:
                 held = self._held.get(tensor, held)
+            elif where is not None:  # another is written over its rows, which are where they were
+                _require_same_rows(names[view], view, self._held[tensor].like)
             shown[view] = held.view((*rows.axes, rows.begin, rows.end, held.base))
         return reads, shown
 
@@ -232,6 +236,7 @@ class _Splitting:
                 found.append(None)
                 continue
             tensor, where = piece.writes[position[names[result]]]
+            self._of[tensor] = names[result]
             rows = None
             if where is not None:
                 first, last, begin, end, _ = where
@@ -245,7 +250,7 @@ class _Splitting:
         if to.where is None or to.rows is None:
             return result
         root = self._root[self._tensor[to.tensor]]
-        if self._storage_of.get(root) == result.storage:
+        if self._new.storages[result.storage].root == root:
             held = _Held(result, result.storage, result.offset, result.strides, 0)
         else:
             size = math.prod(result.sizes) * result.dtype.itemsize
@@ -346,6 +351,13 @@ def _named(
             if name is not None:
                 known[view] = made[view] = name
         yield op.name, call, given, made
+
+
+def _require_same_rows(name: str, view: View, over: View) -> None:
+    """Rows of a tensor that are left, where another is written over the others."""
+    here, there = ((one.strides, one.offset, one.dtype.itemsize, one.conj, one.neg, one.sizes) for one in (view, over))
+    if here != there:
+        raise UnsupportedError(f"tensor {name!r} has another layout than the tensor that is written over its rows")
 
 
 def _meta(view: View) -> Tensor:

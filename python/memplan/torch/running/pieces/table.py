@@ -133,7 +133,8 @@ def part_of(piece: Piece) -> Part | None:
     if not name:
         return None
     if piece.statistics is not None:
-        return STATISTICS[name].part(piece)
+        of_rows = STATISTICS[name].part
+        return None if of_rows is None else of_rows(piece)
     return RULES[name](piece) if name in RULES else piece.part()
 
 
