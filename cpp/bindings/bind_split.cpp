@@ -8,13 +8,13 @@ namespace memplan::bindings {
 
 namespace {
 
-using RegionRow = std::pair<std::vector<std::tuple<Index, Index, bool>>, Index>;
+using RegionRow = std::pair<std::vector<std::tuple<Index, std::optional<Index>, bool>>, Index>;
 
 std::vector<Region> regions_of(const std::vector<RegionRow>& rows) {
   std::vector<Region> regions;
   for (const auto& [ops, pieces] : rows) {
     Region region{{}, pieces};
-    for (const auto& [op, loop, again] : ops) region.ops.push_back({op, loop, again});
+    for (const auto& [op, loop, again] : ops) region.ops.push_back({op, loop.value_or(kNone), again});
     regions.push_back(std::move(region));
   }
   return regions;
@@ -134,10 +134,17 @@ void bind_split(py::module_& m) {
         return Split{std::make_shared<const Graph>(std::move(found.graph)), std::move(found.pieces), found.kept_bytes};
       },
       py::arg("graph"), py::arg("regions"), py::arg("storage") = StorageOptions{},
-      "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).");
+      "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).\n"
+      "An op whose loop is None runs whole, between two passes.");
   py::class_<SplitChange>(m, "SplitChange", "A region of ops that runs in pieces; see memplan/solve_split.hpp.")
       .def_readonly("ops", &SplitChange::ops)
-      .def_readonly("loops", &SplitChange::loops)
+      .def_property_readonly("loops",
+                             [](const SplitChange& c) {
+                               std::vector<std::optional<Index>> loops;
+                               for (const Index loop : c.loops)
+                                 loops.push_back(loop == kNone ? std::nullopt : std::optional(loop));
+                               return loops;
+                             })
       .def_readonly("tensors", &SplitChange::tensors)
       .def_readonly("pieces", &SplitChange::pieces)
       .def_readonly("bytes", &SplitChange::bytes)

@@ -1257,7 +1257,7 @@ class SplitChange:
     @property
     def kept(self) -> int: ...
     @property
-    def loops(self) -> list[int]: ...
+    def loops(self) -> list[int | None]: ...
     @property
     def ops(self) -> list[str]: ...
     @property
@@ -1792,7 +1792,7 @@ def split(
     regions: collections.abc.Sequence[
         tuple[
             collections.abc.Sequence[
-                tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+                tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex | None, bool]
             ],
             typing.SupportsInt | typing.SupportsIndex,
         ]
@@ -1801,6 +1801,7 @@ def split(
 ) -> SplitGraph:
     """
     The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).
+    An op whose loop is None runs whole, between two passes.
     """
 
 def split_floor(graph: Graph, storage: StorageOptions) -> int:

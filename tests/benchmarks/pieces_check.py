@@ -61,7 +61,7 @@ def check(seed: int) -> tuple[str, int, str]:
     x = torch.randn(net.shape, dtype=torch.float64)
     source: Any = torch.nn.Sequential(net, _Loss()) if train else net
     whole = memplan.plan(source, "first_fit", args=(x,), train=train, alignment=16)
-    plan = in_random_pieces(whole, chance)
+    plan = in_random_pieces(whole, chance, whole=0.1)
     if plan is None:
         return "no region", 0, ""
     vars(plan)["_network"] = program_of(whole)  # looked at once

@@ -11,17 +11,22 @@ from memplan import _core
 from memplan.plans.changes import Change, Fitting, InPieces
 
 REFUSED = "cannot be split: it|needs what a region makes, and makes what"
-Region = tuple[list[tuple[int, int, bool]], int]
+Region = tuple[list[tuple[int, int | None, bool]], int]
 
 
-def in_random_pieces(plan: memplan.Plan, chance: random.Random, regions: int = 3, ops: int = 6) -> memplan.Plan | None:
-    """The plan of the same network with random regions in pieces; None where nothing was found that can be split."""
+def in_random_pieces(
+    plan: memplan.Plan, chance: random.Random, regions: int = 3, ops: int = 6, whole: float = 0.0
+) -> memplan.Plan | None:
+    """The plan of the same network with random regions in pieces; None where nothing was found that can be split.
+
+    `whole` is how many of the ops with loops run whole, besides those that have none; 0: no ops do.
+    """
     graph = plan.graph
     assert graph is not None
     chosen: list[Region] = []
     for _ in range(regions):
         taken = {op for region, _ in chosen for op, _, _ in region}
-        found = _region(graph, chance, taken, chosen, chance.randint(1, ops))
+        found = _region(graph, chance, taken, chosen, chance.randint(1, ops), whole)
         if found is not None:
             chosen.append(found)
     if not chosen:
@@ -34,7 +39,7 @@ def in_random_pieces(plan: memplan.Plan, chance: random.Random, regions: int = 3
 
 
 def _region(
-    graph: _core.Graph, chance: random.Random, taken: set[int], chosen: list[Region], most: int
+    graph: _core.Graph, chance: random.Random, taken: set[int], chosen: list[Region], most: int, whole: float
 ) -> Region | None:
     ops = graph.ops
     can = [k for k, op in enumerate(ops) if op.loops and k not in taken]
@@ -43,25 +48,28 @@ def _region(
     first = chance.choice(can)
     loop = chance.randrange(len(ops[first].loops))
     pieces = chance.randint(2, max(2, min(6, ops[first].loops[loop].extent)))
-    region = {first: (loop, False)}
+    region: dict[int, tuple[int | None, bool]] = {first: (loop, False)}
     if not _works(graph, chosen, region, pieces):
         return None
     for _ in range(3 * most):
-        near = _beside(ops, region, set(can))
+        near = _beside(ops, region, {k for k in range(len(ops)) if k not in taken} if whole else set(can))
         if len(region) >= most or not near:
             break
         op = chance.choice(near)
-        more = {**region, op: (chance.randrange(len(ops[op].loops)), chance.random() < 0.2)}
+        if whole and (not ops[op].loops or chance.random() < whole):
+            more: dict[int, tuple[int | None, bool]] = {**region, op: (None, False)}
+        else:
+            more = {**region, op: (chance.randrange(len(ops[op].loops)), chance.random() < 0.2)}
         if _works(graph, chosen, more, pieces):
             region = more
     return _rows(region), pieces
 
 
-def _rows(region: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
+def _rows(region: dict[int, tuple[int | None, bool]]) -> list[tuple[int, int | None, bool]]:
     return [(op, *region[op]) for op in sorted(region)]
 
 
-def _works(graph: _core.Graph, chosen: list[Region], region: dict[int, tuple[int, bool]], pieces: int) -> bool:
+def _works(graph: _core.Graph, chosen: list[Region], region: dict[int, tuple[int | None, bool]], pieces: int) -> bool:
     try:
         _core.split(graph, [*chosen, (_rows(region), pieces)])
     except memplan.errors.GraphError as error:
@@ -71,7 +79,7 @@ def _works(graph: _core.Graph, chosen: list[Region], region: dict[int, tuple[int
     return True
 
 
-def _beside(ops: list[_core.Op], region: dict[int, tuple[int, bool]], can: set[int]) -> list[int]:
+def _beside(ops: list[_core.Op], region: dict[int, tuple[int | None, bool]], can: set[int]) -> list[int]:
     """Ops with loops that read what the region makes, or make what it reads."""
     made = {name for k in region for name in ops[k].outputs}
     read = {name for k in region for name in ops[k].inputs}

@@ -118,7 +118,7 @@ def test_a_view_with_two_outputs_of_which_one_leaves_the_region() -> None:
     assert memplan.plan(split.graph).verify() is None
 
 
-def split_unless_refused(graph: _core.Graph, region: list[tuple[int, int, bool]], pieces: int) -> Any:
+def split_unless_refused(graph: _core.Graph, region: list[tuple[int, int | None, bool]], pieces: int) -> Any:
     """None if the region is one that cannot be split; all other errors are faults."""
     try:
         return _core.split(graph, [(region, pieces)])
@@ -141,7 +141,10 @@ def test_pieces_make_the_same_rows(part: int, request: pytest.FixtureRequest) ->
         pieces = chance.randint(1, 6)
         tried += bool(ops)
         region = [(k, 0, a) for k, a in zip(ops, again, strict=True)]
-        split = split_unless_refused(graph, region, pieces)
+        between = [(k, None, False) for k in range(first, last) if k not in ops and not graph.ops[k].overwrites]
+        split = split_unless_refused(graph, sorted([*region, *between], key=lambda one: one[0]), pieces)
+        if split is None:
+            split = split_unless_refused(graph, region, pieces)
         if split is None:
             continue
         done += bool(ops)
@@ -230,6 +233,29 @@ def test_sums_are_whole_in_the_next_pass() -> None:
     split = every(graph, 8)
     assert [iterations_of(split, op) for op in range(3)] == [16, 8, 8]
     assert run_pieces(graph, split)["y"] == run_whole(graph, dict.fromkeys(("a:op", "mean", "sub"), 0))["y"]
+
+
+def test_an_op_in_the_middle_runs_whole_between_two_passes() -> None:
+    """A mean that is changed before all rows are: `root` reads and writes it whole."""
+    rows = {"a": [0, 1, 1, 0]}
+    mean = {"name": "mean", "inputs": ["a"], "outputs": ["m"], "loops": [{"extent": 8, "reads": rows, "sums": ["m"]}]}
+    root = {"name": "root", "inputs": ["m"], "outputs": ["r"]}
+    scaled = {"name": "scaled", "inputs": ["a", "r"], "outputs": ["y"]}
+    scaled["loops"] = [{"extent": 8, "reads": rows, "writes": {"y": [0, 1]}}]
+    graph = normed([conv("a", "x"), mean, root, scaled], x=40, a=100, y=1, m=1, r=1)
+    region = [(0, 0, False), (1, 0, False), (2, None, False), (3, 0, False)]
+    split = _core.split(graph, [(region, 8)])
+    assert [piece.of for piece in split.pieces if piece.does == "whole"] == [2]
+    assert [iterations_of(split, op) for op in range(4)] == [16, 8, 0, 8]
+    chosen = dict.fromkeys(("a:op", "mean", "scaled"), 0)
+    assert run_pieces(graph, split)["y"] == run_whole(graph, chosen)["y"]
+    plan = memplan.fit(graph, "least", allow=("split", "recompute"))
+    assert plan.changes[0].loops[2] == {}
+    assert plan.peak == 100 + 8 + 8  # a row of `a`, its mean or the root of that, and y
+    root["inputs"] = ["a"]
+    graph = normed([conv("a", "x"), mean, root, scaled], x=40, a=100, y=1, m=1, r=1)
+    with pytest.raises(memplan.errors.GraphError, match="'root' cannot be split: it reads 'a' whole, which the region"):
+        _core.split(graph, [(region, 8)])
 
 
 def test_what_adds_to_a_sum_runs_in_one_pass() -> None:

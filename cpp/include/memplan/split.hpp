@@ -22,6 +22,9 @@
 //   - *Statistics* of a loop (loops.hpp) are added up in steps of their own, before the op's first step. Ops that make
 //     the rows for these run once more afterwards: the region runs in two or more passes.
 //
+//   - An op in the middle of a region may run *whole*, once, between two passes: the square root of a variance, or the
+//     small layers that weigh channels by their means.
+//
 // The result is an ordinary graph in which later versions of a buffer overwrite earlier ones.
 //
 // Complexity: O(visits log visits + ops log ops), and the time to make a Graph. A visit is one op of a region in one
@@ -40,11 +43,14 @@ namespace memplan {
 
 struct RegionOp {
   Index op = kNone;
-  Index loop = 0;      // its position in the op's loops
+  Index loop = 0;      // its position in the op's loops; kNone: the op runs whole, see below
   bool again = false;  // rows that later steps read again are made again, not kept
 
   bool operator==(const RegionOp&) const = default;
 };
+
+// The loop along which it runs in pieces; one without iterations, if it runs whole.
+const Loop& loop_of(const Graph& graph, const RegionOp& one);
 
 struct Region {
   std::vector<RegionOp> ops;  // ascending

@@ -72,7 +72,7 @@ Region Growth::region(Index pieces) const {
 
 std::int64_t Growth::longest() const {
   std::int64_t most = 0;
-  for (const auto& [op, loop] : loops_) most = std::max(most, links_.graph.op(op).loops[at(loop)].extent);
+  for (const auto& [op, _] : loops_) most = std::max(most, loop(op).extent);
   return most;
 }
 
@@ -98,9 +98,8 @@ bool Growth::grow() {
 // Whether an op needs statistics of what another one makes.
 bool Growth::needs_passes() const {
   return std::ranges::any_of(loops_, [&](const auto& one) {
-    const auto& [k, l] = one;
-    const Op& op = links_.graph.op(k);
-    const auto& statistics = op.loops[at(l)].statistics;
+    const Op& op = links_.graph.op(one.first);
+    const auto& statistics = loop(one.first).statistics;
     return statistics && std::ranges::any_of(statistics->inputs, [&](Index i) {
              return loops_.contains(links_.maker[at(links_.root[at(op.inputs[at(i)])])]);
            });
@@ -117,7 +116,9 @@ void Growth::close() {
     for (const auto* tensors : {&op.inputs, &op.outputs})
       for (const Index t : *tensors)
         if (const auto axes = axes_by_members(t)) fixed[t] = *axes;
-    const auto loop = loop_for(k, fixed);
+    const auto is_fixed = [&](Index t) { return fixed.contains(t); };
+    const bool by_rows = std::ranges::any_of(op.inputs, is_fixed) || std::ranges::any_of(op.outputs, is_fixed);
+    const auto loop = passes_ && !by_rows && op.overwrites.empty() ? std::optional(kNone) : loop_for(k, fixed);
     if (!loop) {
       loops_ = before;
       return;
@@ -125,6 +126,9 @@ void Growth::close() {
     loops_[k] = *loop;
   }
 }
+
+// Along which a member runs; one without iterations, if it runs whole.
+const Loop& Growth::loop(Index op) const { return loop_of(links_.graph, {op, loops_.at(op), false}); }
 
 // Ops that are no members, but follow one and come before one; ascending.
 std::vector<Index> Growth::between() const {
@@ -154,19 +158,16 @@ std::optional<Index> Growth::edge() const {
     const Bytes best = most ? links_.graph.tensor(*most).bytes : -1;
     if (bytes > best || (bytes == best && root < *most)) most = root;
   };
-  for (const auto& [k, loop] : loops_) {
+  for (const auto& [k, _] : loops_) {
     const Op& op = links_.graph.op(k);
-    for (const LoopRead& read : op.loops[at(loop)].reads) consider(op.inputs[at(read.input)]);
-    for (const LoopWrite& write : op.loops[at(loop)].writes) consider(op.outputs[at(write.output)]);
+    for (const LoopRead& read : loop(k).reads) consider(op.inputs[at(read.input)]);
+    for (const LoopWrite& write : loop(k).writes) consider(op.outputs[at(write.output)]);
   }
   return most;
 }
 
 std::optional<Axes> Growth::axes_by_members(Index tensor) const {
-  const auto member = [&](Index k) -> const Loop* {
-    const auto found = loops_.find(k);
-    return found == loops_.end() ? nullptr : &links_.graph.op(k).loops[at(found->second)];
-  };
+  const auto member = [&](Index k) -> const Loop* { return loops_.contains(k) ? &loop(k) : nullptr; };
   if (const Index k = links_.maker[at(tensor)]; k != kNone)
     if (const Loop* loop = member(k))
       if (const LoopWrite* write = write_of(links_.graph.op(k), *loop, tensor)) return write->axes;
@@ -219,7 +220,7 @@ bool Growth::take_in(Index root) {
   for (const Index k : needed) {
     const auto member = loops.find(k);
     if (member != loops.end()) {
-      if (!goes_along(links_.graph.op(k), links_.graph.op(k).loops[at(member->second)], fixed)) return false;
+      if (!goes_along(links_.graph.op(k), loop_of(links_.graph, {k, member->second, false}), fixed)) return false;
       continue;
     }
     const auto loop = loop_for(k, fixed);

@@ -6,7 +6,8 @@
 //
 // A tensor can lie inside if the op that makes it and all ops that read it have loops along the same axes of it. If
 // not, the region may still grow beyond it: it leaves the region, whole. The same holds for a tensor in whose statistics
-// (loops.hpp) an op of the region needs all rows, unless ops may run in several *passes*.
+// (loops.hpp) an op of the region needs all rows, unless ops may run in several *passes*. Then ops in the middle that read
+// nothing by rows may run whole.
 #pragma once
 
 #include <optional>
@@ -50,6 +51,7 @@ class Growth {
   void reach_beyond(Index root);
   void close();
   std::vector<Index> between() const;
+  const Loop& loop(Index op) const;
   std::optional<Index> loop_for(Index op, const AxesOf& fixed) const;
   std::optional<Axes> axes_by_members(Index tensor) const;
 

@@ -57,10 +57,12 @@ class InplaceRows {
   }
 
   bool is_safe(Index t, Index x, Index number) const {
-    for (std::size_t r = 0; r < rows_.region.ops.size(); ++r)
+    for (std::size_t r = 0; r < rows_.region.ops.size(); ++r) {
+      if (rows_.runs_whole(r) && rows_.pass[r] > number && reads(r, x)) return false;
       for (const EarlyOutput& early : rows_.loop(r).early)
         for (const Index i : early.inputs)
           if (rows_.op(r).inputs[at(i)] == x && rows_.statistics_pass[r] >= number) return false;
+    }
     for (std::size_t p = at(number) + 1; p < rows_.passes.size(); ++p)
       for (const Visit& visit : rows_.passes[p].visits)
         if (reads(at(visit.op), x)) return false;

@@ -82,6 +82,7 @@ void RegionRows::refuse(std::size_t r, const std::string& why) const {
 }
 
 void RegionRows::check_op(std::size_t r) {
+  if (runs_whole(r)) return check_whole(r);
   const Op& op = this->op(r);
   const Index asked = region.ops[r].loop;
   if (asked < 0 || at(asked) >= op.loops.size())
@@ -144,8 +145,25 @@ void RegionRows::check_op(std::size_t r) {
     if (write.step != loop.writes.front().step) refuse(r, "has views of several sizes of rows");
 }
 
+// It runs when all that it reads is whole.
+void RegionRows::check_whole(std::size_t r) {
+  const Op& op = this->op(r);
+  for (const Index t : op.inputs) {
+    if (made.contains(t)) refuse(r, "reads " + quoted(graph.tensor(t).name) + " whole, which the region makes by rows");
+    const auto whole = whole_from.find(t);
+    if (whole != whole_from.end()) pass[r] = std::max(pass[r], whole->second);
+  }
+  if (!op.overwrites.empty()) refuse(r, "overwrites its input");
+  for (const Index k : op.after)
+    if (position.contains(k)) refuse(r, "runs after another op of the region by request");
+}
+
 void RegionRows::add_outputs(std::size_t r) {
   const Op& op = this->op(r);
+  if (runs_whole(r)) {
+    for (const Index t : op.outputs) whole_from[t] = pass[r];
+    return;
+  }
   for (const LoopWrite& write : loop(r).writes) {
     const Index t = op.outputs[at(write.output)];
     MadeByRows one;
@@ -183,6 +201,7 @@ void RegionRows::leave(Index t) {
 
 // Whether iterations make anything, besides statistics.
 bool RegionRows::has_parts(std::size_t r) const {
+  if (runs_whole(r)) return false;
   return !loop(r).statistics || !loop(r).writes.empty() || !loop(r).sums.empty();
 }
 
@@ -214,7 +233,7 @@ void RegionRows::find_passes() {
     for (const bool statistics : {false, true})
       if (!statistics || statistics_pass[r] != kNone)
         for_rows_read(r, statistics, [&](Index t, const LoopRead&) { is_read_[at(made.at(t).maker)] = true; });
-    last = std::max(last, has_parts(r) ? pass[r] : statistics_pass[r]);
+    last = std::max(last, has_parts(r) ? pass[r] : runs_whole(r) ? pass[r] - 1 : statistics_pass[r]);
   }
   for (Index number = 0; number <= last; ++number) make_pass(number, number == last);
   std::ranges::sort(reruns);

@@ -84,19 +84,22 @@ class RegionRows {
   std::vector<Index> reruns;           // ops of the graph that several passes run, ascending; no views
   std::vector<bool> is_view;           // per op of the region: its outputs are views of its inputs
   std::vector<bool> is_before;         // per op: a view of a tensor made before the region runs
-  std::unordered_map<Index, MadeByRows> made;   // by tensor
-  std::unordered_map<Index, Index> root;        // of views that the region makes
-  std::unordered_map<Index, Index> position;    // of ops in the region
-  std::unordered_map<Index, Index> whole_from;  // by tensor of sums and early outputs: the pass from which it is whole
+  std::unordered_map<Index, MadeByRows> made;  // by tensor
+  std::unordered_map<Index, Index> root;       // of views that the region makes
+  std::unordered_map<Index, Index> position;   // of ops in the region
+  // By tensor of sums, early outputs and ops that run whole: the pass from which it is whole.
+  std::unordered_map<Index, Index> whole_from;
 
   const Op& op(std::size_t r) const { return graph.op(region.ops[r].op); }
-  const Loop& loop(std::size_t r) const { return op(r).loops[at(region.ops[r].loop)]; }
+  const Loop& loop(std::size_t r) const { return loop_of(graph, region.ops[r]); }
+  bool runs_whole(std::size_t r) const { return region.ops[r].loop == kNone; }
   // The row of a view that shows a row of the viewed tensor. Throws GraphError if the row begins between two rows of
   // the view.
   std::int64_t row_of_view(std::size_t r, std::int64_t row) const;
 
  private:
   void check_op(std::size_t r);
+  void check_whole(std::size_t r);
   void add_outputs(std::size_t r);
   void find_leaving();
   void leave(Index t);

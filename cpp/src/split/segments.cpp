@@ -24,6 +24,8 @@ double cost_in_passes(const Graph& graph, std::span<const OpFacts> facts, const 
     const RegionRows rows(graph, region);
     for (const Index k : rows.reruns)
       if (facts[at(k)].again != Again::same) return kImpossible;
+    for (std::size_t r = 0; r < ops.size(); ++r)
+      if (rows.runs_whole(r)) cost += facts[at(ops[r].op)].cost;
     for (const Pass& pass : rows.passes)
       for (const Visit& visit : pass.visits) {
         const std::size_t r = at(visit.op);
@@ -75,7 +77,7 @@ Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vect
 Bytes Segments::kept_of(std::size_t reader, Index t) const {
   const Op& op = links_.graph.op(ops_[reader].op);
   Bytes most = 0;
-  for (const LoopRead& read : op.loops[at(ops_[reader].loop)].reads) {
+  for (const LoopRead& read : loop_of(links_.graph, ops_[reader]).reads) {
     if (op.inputs[at(read.input)] != t || read.window <= read.step) continue;
     const std::int64_t rows = rows_of(links_.graph.tensor(t), read.axes);
     if (rows > 0)
@@ -150,8 +152,11 @@ std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces) {
     }
   std::vector<Region> regions;
   if (best.back() == kImpossible) return regions;
-  for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until])
-    regions.push_back({ops_of(before[until], until), pieces});
+  for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until]) {
+    std::vector<RegionOp> ops = ops_of(before[until], until);
+    const auto runs_whole = [](const RegionOp& one) { return one.loop == kNone; };
+    if (!std::ranges::all_of(ops, runs_whole)) regions.push_back({std::move(ops), pieces});
+  }
   return regions;
 }
 

@@ -212,10 +212,13 @@ class Splitter {
     return std::any_of(outputs.begin(), outputs.end(), [&](Index t) { return rows.made.at(t).leaves; });
   }
 
-  // What is made before the parts of ops, and after this pass, which made statistics; kNone: before the first pass.
+  // What is made before the parts of ops, and after this pass, which made statistics; kNone: before the first pass. So
+  // do ops run whole.
   void add_early(const RegionRows& rows, Index pass) {
     for (std::size_t r = 0; r < rows.region.ops.size(); ++r) {
-      if (rows.is_before[r] || rows.statistics_pass[r] != pass) continue;
+      if (rows.runs_whole(r) && (rows.pass[r] == 0 ? kNone : rows.pass[r] - 1) == pass)
+        add_whole(rows.region.ops[r].op);
+      if (rows.is_before[r] || rows.runs_whole(r) || rows.statistics_pass[r] != pass) continue;
       if (rows.loop(r).statistics && pass == kNone) add_statistics(rows, r, {0, rows.loop(r).extent});
       for (const EarlyOutput& early : rows.loop(r).early) add_early(rows, r, early);
     }
@@ -539,6 +542,11 @@ class Splitter {
 };
 
 }  // namespace
+
+const Loop& loop_of(const Graph& graph, const RegionOp& one) {
+  static const Loop none;
+  return one.loop == kNone ? none : graph.op(one.op).loops[at(one.loop)];
+}
 
 SplitGraph split(const Graph& graph, std::span<const Region> regions, const StorageOptions& storage) {
   return Splitter(graph, regions, storage, true).run();

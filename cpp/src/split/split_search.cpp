@@ -59,7 +59,8 @@ SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, cons
       deadline_(deadline),
       judge_(graph, storage, terms, work) {
   for (const Op& op : graph.ops())
-    for (const Loop& loop : op.loops) has_statistics_ = has_statistics_ || loop.statistics.has_value();
+    for (const Loop& loop : op.loops)
+      has_statistics_ = has_statistics_ || loop.statistics.has_value() || !loop.sums.empty();
 }
 
 SplitSearch::Found SplitSearch::judged(std::vector<Region> regions) {
@@ -81,7 +82,7 @@ SplitSearch::Found SplitSearch::with(const std::vector<Region>& regions, const R
 std::vector<Index> SplitSearch::piece_counts(const Region& region) const {
   std::set<Index> counts;
   for (const RegionOp& one : region.ops)
-    for (std::int64_t extent = graph_.op(one.op).loops[at(one.loop)].extent; extent > 1; extent = (extent + 1) / 2)
+    for (std::int64_t extent = loop_of(graph_, one).extent; extent > 1; extent = (extent + 1) / 2)
       if (extent <= terms_.max_pieces) counts.insert(static_cast<Index>(extent));
   return {counts.begin(), counts.end()};
 }
@@ -118,7 +119,7 @@ std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op,
 
 std::int64_t SplitSearch::longest(const Region& region) const {
   std::int64_t most = 0;
-  for (const RegionOp& one : region.ops) most = std::max(most, graph_.op(one.op).loops[at(one.loop)].extent);
+  for (const RegionOp& one : region.ops) most = std::max(most, loop_of(graph_, one).extent);
   return most;
 }
 
@@ -265,7 +266,9 @@ SplitSearch::Found SplitSearch::toggled(const std::vector<Region>& regions, std:
   const bool again = !ops[op].again;
   for (auto one = ops.begin() + static_cast<std::ptrdiff_t>(op);; --makers) {
     const Op& made = graph_.op(one->op);
-    if (terms_.facts[at(one->op)].again != Again::same || !made.aliases.empty() || one->again == again) return {};
+    if (terms_.facts[at(one->op)].again != Again::same || !made.aliases.empty() || one->again == again ||
+        one->loop == kNone)
+      return {};
     one->again = again;
     if (makers == 0) return judged(std::move(now));
     auto before = ops.end();

@@ -46,7 +46,8 @@ class Change:
     over : tuple of (str, str)
         Of a split: tensors that its ops make whole, each with the tensor over whose rows it is written.
     loops : tuple of dict
-        Of a split: for each of `ops`, the loop along which it is cut, as graph dicts have loops.
+        Of a split: for each of `ops`, the loop along which it is cut, as graph dicts have loops. An op without one runs
+        whole, between two passes.
     """
 
     kind: str
@@ -263,7 +264,7 @@ def splits_of(found: Sequence[_core.SplitChange], whole: _core.Graph) -> tuple[C
             again=tuple(s.again),
             reruns=tuple(s.reruns),
             over=tuple(s.over),
-            loops=tuple(loops_of[name][loop] for name, loop in zip(s.ops, s.loops, strict=True)),
+            loops=tuple({} if k is None else loops_of[name][k] for name, k in zip(s.ops, s.loops, strict=True)),
         )
         for s in found
     )

@@ -58,11 +58,11 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
             raise UnsupportedError("ops of the plan run in pieces, and its file does not say along which loops")
         rows = []
         for name, loop in zip(change.ops, change.loops, strict=True):
-            if name not in position or loop not in loops[position[name]]:
+            if name not in position or (loop and loop not in loops[position[name]]):
                 raise SourceError(f"{ANOTHER}: the plan has the op {name!r} in pieces, along a loop that it has not")
             at = position[name]
-            rows.append((at, loops[at].index(loop), name in change.again))
-        regions.append((sorted(rows), change.pieces))
+            rows.append((at, loops[at].index(loop) if loop else None, name in change.again))
+        regions.append((sorted(rows, key=lambda row: row[0]), change.pieces))
     inplace = any(change.over for change in fitting.changes)
     split = _core.split(whole, regions, _core.StorageOptions(inplace=inplace))
     return InPieces(whole, split.graph, tuple(split.pieces))

@@ -147,8 +147,9 @@ def _hoist(module: fx.GraphModule, changes: Sequence[_core.SplitChange], linear:
                     user.meta[SCALES] = True
 
 
-def _region(read: Traced, change: _core.SplitChange, loops: Mapping[str, int]) -> list[tuple[int, int, bool]]:
+def _region(read: Traced, change: _core.SplitChange, loops: Mapping[str, int]) -> list[tuple[int, int | None, bool]]:
     """The ops of a region that are in pieces, with their loops. Its last may be a view that shows all of them."""
     place = {op.name: k for k, op in enumerate(read.graph.ops)}
-    again = set(change.again)
-    return sorted((place[name], loops[name], name in again) for name in change.ops if name in loops)
+    again, known = set(change.again), dict(zip(change.ops, change.loops, strict=True))
+    named = [name for name in change.ops if name in loops or known[name] is None]
+    return sorted(((place[name], loops.get(name), name in again) for name in named), key=lambda one: one[0])

@@ -131,7 +131,7 @@ def test_random_models_in_random_pieces(part: int) -> None:
         plan = memplan.plan(source, "first_fit")
         expected = wanted(source, feeds)
         for _ in range(3):
-            made = in_random_pieces(plan, chance)
+            made = in_random_pieces(plan, chance, whole=0.1)
             if made is not None:
                 close(made.run(feeds, check=True).outputs, expected)
                 ran += 1
