@@ -130,7 +130,10 @@ def _reducing(name: str) -> Maker:
             return Case(packet.dim, (x, axis), {"keepdim": chance.random() < 0.5})
         keep = {"keepdim": chance.random() < 0.5}
         if name in ("std", "std_mean", "var", "var_mean"):
-            return Case(packet.correction, (x, [axis]), keep)
+            axes = chance.sample(range(len(shape)), chance.randint(1, len(shape)))
+            return Case(packet.correction, (x, axes), {**keep, "correction": chance.choice((0, 1))})
+        if name == "linalg_vector_norm":
+            return Case(packet.default, (x, chance.choice((1, 2, 3.0, torch.inf)), [axis]), keep)
         if name == "prod":
             return Case(packet.dim_int, (x, axis), keep)
         if name == "aminmax":
@@ -270,8 +273,10 @@ def _edged(name: str) -> Maker:
             shape = shape_of(chance)
             return Case(_aten.repeat.default, (tensor(*shape), [chance.randint(1, 2) for _ in shape]))
         count = int(name[-2])
-        pad = [chance.randint(0, 1) for _ in range(2 * count)]
-        return Case(getattr(_aten, name).default, (tensor(2, 3, *[3] * count), pad))
+        pad = [chance.randint(0, 2) for _ in range(2 * count)]
+        return Case(
+            getattr(_aten, name).default, (tensor(2, 3, *[chance.randint(3, 6) for _ in range(count)]), pad), idle=True
+        )
 
     return make
 
@@ -327,7 +332,8 @@ OTHERS: Mapping[str, Maker] = {
         "cummax cummin cumprod cumsum flip glu glu_backward logcumsumexp roll softmax log_softmax sort topk", _keeping
     ),
     **_of("all amax amin any argmax argmin aminmax logsumexp median nanmedian prod std std_mean var", _reducing),
-    **_of("var_mean max min", _reducing),
+    **_of("var_mean linalg_vector_norm", _reducing),
+    **_of("max min", _reducing),
     **_of("mean nansum sum", _summing),
     **_of("huber_loss mse_loss smooth_l1_loss", _loss),
     **_of("arange empty empty_like full full_like new_empty new_empty_strided new_full new_ones new_zeros", _new),

@@ -302,3 +302,9 @@ def test_what_cannot_fit_is_refused() -> None:
     ) as caught:
         memplan.jax.fit(scanned, 1, args=(STACKED, normal(3, 64, 32)), compilations=2)
     assert not caught.value.proven
+
+
+def test_regions_of_a_few_bytes_are_balanced_too() -> None:
+    traced = Traced(lambda x: jnp.sin(jnp.cos(jnp.tanh(x))).sum(), [normal(0, 4)], [0])
+    few = [1] + [0] * (len(traced.eqns) - 1)
+    assert traced.balanced(few, few)[-1] == len(traced.eqns)

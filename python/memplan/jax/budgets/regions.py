@@ -136,7 +136,7 @@ class Traced:
             return None if math.isinf(held[-1]) else before
 
         low, high = 0, kept[-1] + again[-1]
-        while high - low > _EVENLY * high:
+        while high - low > max(1, _EVENLY * high):
             middle = (low + high) // 2
             low, high = (low, middle) if cut(middle) else (middle, high)
         before = cut(high) or [0] * len(places)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from torch import Tensor
 
@@ -81,6 +82,12 @@ def extreme(call: Call) -> Iterator[Loop]:
     return _counted(call, 1)
 
 
+def length(call: Call) -> Iterator[Loop]:
+    """Vector norms: every axis that stays; and those that go, with sums of powers."""
+    powers = isinstance(call["ord"], (int, float)) and 0 < call["ord"] < math.inf and call["dtype"] is None
+    return _counted(call, 1) if powers else _reduced(call, ())
+
+
 def _counted(call: Call, numbers: int) -> Iterator[Loop]:
     yield from _reduced(call, ())
     source, out = _given(call, "self"), call.outputs[0]
@@ -142,15 +149,40 @@ def padded(call: Call) -> Iterator[Loop]:
             yield from call.loop(out.shape[axis], {"self": rows}, {0: Written((axis, axis))})
 
 
-def edged(call: Call) -> Iterator[Loop]:
-    """Padding by what is there, and repeats: the axes that are not changed."""
+def repeated(call: Call) -> Iterator[Loop]:
+    """The axes that are not repeated."""
     source, out = _given(call, "self"), call.outputs[0]
     if source.dim() != out.dim():
         return iter(())
-    padded_axes = range(out.dim() - len(call["padding"] or ()) // 2, out.dim())
-    changed = {axis for axis in range(out.dim()) if source.shape[axis] != out.shape[axis]} | {*padded_axes}
-    plain = _without(out.dim(), changed)
+    plain = _without(out.dim(), {axis for axis in range(out.dim()) if source.shape[axis] != out.shape[axis]})
     return spans(call, {"self": plain}, {0: plain}, plain)
+
+
+def reflected(call: Call) -> Iterator[Loop]:
+    """Padding by rows near an edge, in the other order: some iterations read the rows that others wrote before."""
+    return _edged(call, lambda before, after: (before + 2 * after, 2 * (before + after) + 1))
+
+
+def replicated(call: Call) -> Iterator[Loop]:
+    """Padding by the rows of an edge."""
+    return _edged(call, lambda before, after: (before + after, before + after + 1))
+
+
+def _edged(call: Call, reach: Callable[[int, int], tuple[int, int]]) -> Iterator[Loop]:
+    """The axes that are not padded; and those that are, whose iterations read any row as near as an edge may be.
+
+    `reach` gives how many rows before its own an iteration may read, and how many in all.
+    """
+    out, pad = call.outputs[0], call["padding"]
+    first = out.dim() - len(pad) // 2
+    plain = _without(out.dim(), range(first, out.dim()))
+    yield from spans(call, {"self": plain}, {0: plain}, plain)
+    for axis in range(first, out.dim()):
+        before, after = pad[2 * (out.dim() - 1 - axis) :][:2]
+        if min(before, after) >= 0:
+            back, window = reach(before, after)
+            rows = Rows((axis, axis), before=back, window=window)
+            yield from call.loop(out.shape[axis], {"self": rows}, {0: Written((axis, axis))})
 
 
 def shuffled(call: Call) -> Iterator[Loop]:

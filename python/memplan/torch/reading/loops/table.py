@@ -42,9 +42,6 @@ _KEEPING = """
 """
 _REDUCING = "all any argmax argmin aminmax logsumexp median nanmedian prod"
 _LOSSES = "huber_loss mse_loss smooth_l1_loss"
-_EDGED = """
-    reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d replication_pad2d replication_pad3d
-"""
 _RESHAPED = "_reshape_alias _reshape_copy _unsafe_view alias detach squeeze unsqueeze view view_copy"
 
 
@@ -63,9 +60,12 @@ RULES: Mapping[str, Rule] = {
     **_named("mean nansum sum", spread.summing),
     **_named("std std_mean var var_mean", spread.spreading),
     **_named("amax amin", spread.extreme),
+    "linalg_vector_norm": spread.length,
     **_named("max min", spread.largest),
     **_named(_LOSSES, spread.loss),
-    **_named(_EDGED, spread.edged),
+    "repeat": spread.repeated,
+    **_named("reflection_pad1d reflection_pad2d reflection_pad3d", spread.reflected),
+    **_named("replication_pad1d replication_pad2d replication_pad3d", spread.replicated),
     **_named(_RESHAPED, views.reshaped),
     "cat": spread.joined,
     "stack": spread.stacked,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -77,6 +77,51 @@ def _framed(frame: Frame, pad: list[int], value: float, x: Tensor) -> Tensor:
     return _aten.constant_pad_nd.default(x, pad, value) if any(pad) else x
 
 
+def _edged(edge: Callable[[int, int], int]) -> Callable[[Piece], Part]:
+    """`edge` gives the row that stands for one before the first or behind the last, of so many."""
+
+    def rule(piece: Piece) -> Part:
+        made, pad = piece.made(), list(piece["padding"])
+        assert made is not None
+        place = 2 * (len(piece.sizes()) - 1 - made.axis)
+        if place >= len(pad) or not any(pad[place : place + 2]):
+            return piece.part()
+        there = piece.rows("self", made.axis)
+        rows = [edge(row, there.whole) - there.begin for row in range(made.begin - pad[place], made.end - pad[place])]
+        pad[place : place + 2] = 0, 0
+        return piece.after(_of_rows, made.axis, tuple(_runs(rows)), padding=pad)
+
+    return rule
+
+
+def _mirrored(row: int, count: int) -> int:
+    return abs(row) if row < count else 2 * (count - 1) - row
+
+
+def _clamped(row: int, count: int) -> int:
+    return min(max(row, 0), count - 1)
+
+
+def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
+    """The same rows as ranges [begin, end), each ascending or, if so said, descending."""
+    k = 0
+    while k < len(rows):
+        step = rows[k + 1] - rows[k] if k + 1 < len(rows) and abs(rows[k + 1] - rows[k]) == 1 else 1
+        end = k + 1
+        while end < len(rows) and rows[end] - rows[end - 1] == step:
+            end += 1
+        low, high = sorted((rows[k], rows[end - 1]))
+        yield low, high + 1, step < 0
+        k = end
+
+
+def _of_rows(axis: int, runs: Sequence[tuple[int, int, bool]], func: Any, x: Tensor, pad: list[int]) -> Tensor:
+    parts = [x.narrow(axis, begin, end - begin) for begin, end, _ in runs]
+    turned = [part.flip(axis) if back else part for part, (_, _, back) in zip(parts, runs, strict=True)]
+    rows = turned[0] if len(turned) == 1 else torch.cat(turned, axis)
+    return func(rows, pad) if any(pad) else rows  # type: ignore[no-any-return]
+
+
 def _placed_slice(piece: Piece) -> Part:
     """`slice_backward`: zeros around the rows that there are."""
     made, axis = piece.made(), piece["dim"] % len(piece.sizes())
@@ -121,6 +166,8 @@ RULES: Mapping[str, Callable[[Piece], Part | None]] = {
     **_named("full full_like new_full", _created(lambda piece: piece["fill_value"])),
     "arange": _counted,
     "constant_pad_nd": _padded,
+    **_named("reflection_pad1d reflection_pad2d reflection_pad3d", _edged(_mirrored)),
+    **_named("replication_pad1d replication_pad2d replication_pad3d", _edged(_clamped)),
     "slice_backward": _placed_slice,
     "select_backward": _placed_select,
     **_named("clone _to_copy", _permuted_copy),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..calls import Composed, Part, Piece
-from .two_passes import TwoPasses, moments_of, of_rows
+from .two_passes import TwoPasses, moments_of, of_rows, wide
 
 
 def _axes(piece: Piece) -> list[int]:
@@ -90,11 +90,34 @@ def _spreading(*which: str) -> TwoPasses:
     return TwoPasses(_kept(2), _spread, None, _spread_result(which))
 
 
+def _powers(piece: Piece) -> Part:
+    return of_rows(piece, _powers_of, (float(piece["ord"]), _axes(piece)), piece["self"])
+
+
+def _powers_of(order: float, axes: list[int], x: Tensor, *known: Tensor) -> Tensor:
+    found = torch.linalg.vector_norm(wide(x), order, axes).double().pow(order)[..., None]
+    for earlier in known:
+        found = found + earlier
+    return found
+
+
+def _length(piece: Piece, place: int) -> Part:
+    result = piece.results[place]
+    assert result is not None
+    bound = (list(result.sizes), result.dtype, float(piece["ord"]))
+    return Part(Composed(_length_of, *bound), (piece.statistics,), {})
+
+
+def _length_of(sizes: list[int], dtype: torch.dtype, order: float, statistics: Tensor) -> Tensor:
+    return statistics.pow(1 / order).reshape(sizes).to(dtype)
+
+
 RULES: Mapping[str, TwoPasses] = {
     "var": _spreading("var"),
     "std": _spreading("std"),
     "var_mean": _spreading("var", "mean"),
     "std_mean": _spreading("std", "mean"),
+    "linalg_vector_norm": TwoPasses(_kept(1), _powers, None, _length),
     "amax": TwoPasses(_kept(1), _extreme(True), None, _extreme_result),
     "amin": TwoPasses(_kept(1), _extreme(False), None, _extreme_result),
 }
