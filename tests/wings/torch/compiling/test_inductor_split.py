@@ -192,7 +192,30 @@ def test_a_view_of_all_that_a_region_makes_is_not_in_pieces() -> None:
     """The core shows it whole, after the region."""
     ops = [SimpleNamespace(name=name) for name in ("norm", "mm", "view")]
     read: Any = SimpleNamespace(graph=SimpleNamespace(ops=ops))
-    assert splitting._region(read, ["mm", "view", "norm"], {"norm": 1, "mm": 2}) == [(0, 1, False), (1, 2, False)]
+    change: Any = SimpleNamespace(ops=["mm", "view", "norm"], loops=[2, 0, 1], again=["mm"])
+    assert splitting._region(read, change, {"norm": 1, "mm": 2}) == [(0, 1, False), (1, 2, True)]
+
+
+def test_inference_goes_through_norms_where_ops_may_run_again() -> None:
+    """Compilers see variances and elements in place of norms, with small ops between these."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 2, 3, padding=1)]
+    net, x = nn.Sequential(*layers).eval(), torch.randn(1, 3, 64, 64)
+    graphs: list[Any] = []
+
+    def compiler(graph: Any, _: Any) -> Any:
+        graphs.append(splitting.split_graph(graph, 4 * 20_000, again=True))
+        return make_boxed_func(graphs[-1].module.forward)
+
+    decompositions = select_decomp_table()
+    backend = aot_autograd(fw_compiler=compiler, inference_compiler=compiler, decompositions=decompositions)
+    with torch.no_grad():
+        found = torch.compile(net, backend=backend)(x)
+        torch.testing.assert_close(found, net(x))
+    [split] = graphs
+    assert any(change.reruns for change in split.changes)
+    whole = 8 * 64 * 64 * 4  # bytes of a map that the norm goes over
+    assert all(value < whole for node in split.module.graph.nodes for value in storages(node).values())
 
 
 @pytest.mark.slow
@@ -275,7 +298,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
         def usual(self) -> tuple[int, Any]:
             return 1000, None
 
-    def split(_: Any, capacity: int, most: int) -> Any:
+    def split(_: Any, capacity: int, most: int, **__: Any) -> Any:
         asked.append((capacity, most))
         pieces = min(most, 40 if capacity else 64)
         return budget.Split(SimpleNamespace(graph=SimpleNamespace(nodes=range(pieces))), (change(pieces),), cost=pieces)
