@@ -12,6 +12,8 @@ namespace memplan {
 namespace {
 
 constexpr std::size_t kMostCuts = 64;
+constexpr Index kFewest = 4;        // pieces
+constexpr Bytes kRoom = 16;         // a part of the capacity that is left free, where fewer pieces would do
 constexpr std::size_t kBeside = 8;  // ops to each side, with which a cut is compared
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
@@ -123,7 +125,10 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
     else
       largest = std::max(largest, made.bytes / pieces);
   }
-  return whole + kept + largest;
+  Bytes scratch = 0;
+  for (std::size_t r = begin; r < end; ++r)
+    scratch = std::max(scratch, links_.graph.op(ops_[r].op).workspace / (ops_[r].loop == kNone ? 1 : pieces));
+  return whole + kept + largest + scratch;
 }
 
 double Segments::cost(std::size_t from, std::size_t until) {
@@ -138,7 +143,7 @@ bool Segments::has_passes() {
   return cost(0, cuts_.size() - 1) > once;
 }
 
-std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces) {
+std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces, bool fewer) {
   std::vector<double> best(cuts_.size(), kImpossible);
   std::vector<std::size_t> before(cuts_.size(), 0);
   best[0] = 0;
@@ -155,7 +160,11 @@ std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces) {
   for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until]) {
     std::vector<RegionOp> ops = ops_of(before[until], until);
     const auto runs_whole = [](const RegionOp& one) { return one.loop == kNone; };
-    if (!std::ranges::all_of(ops, runs_whole)) regions.push_back({std::move(ops), pieces});
+    if (std::ranges::all_of(ops, runs_whole)) continue;
+    Index enough = fewer ? std::min(kFewest, pieces) : pieces;
+    while (enough < pieces && held(before[until], until, enough) > capacity - capacity / kRoom)
+      enough = std::min(2 * enough, pieces);
+    regions.push_back({std::move(ops), enough});
   }
   return regions;
 }

@@ -26,8 +26,9 @@ class Segments {
 
   // Whether all ops as one region cost more than each op once: they make statistics, or run twice.
   bool has_passes();
-  // Regions of all ops, each in so many pieces; none if there is no way within the capacity.
-  std::vector<Region> cheapest(Bytes capacity, Index pieces);
+  // Regions of all ops, each in so many pieces, or also in `fewer` if these seem to fit. None if there is no way within
+  // the capacity.
+  std::vector<Region> cheapest(Bytes capacity, Index pieces, bool fewer);
 
  private:
   struct Made {

@@ -212,14 +212,17 @@ SplitSearch::Found SplitSearch::in_segments(Segments& segments, const std::vecto
   Found best;
   Bytes target = capacity;
   for (int asked = 0; asked < kSegmentTargets && target > 0 && !ended(); ++asked) {
-    std::vector<Region> regions = segments.cheapest(target, pieces);
-    if (regions.empty()) break;
-    regions.insert(regions.end(), others.begin(), others.end());
-    Found found = judged(std::move(regions));
-    if (found.judged == nullptr) return best.judged != nullptr ? best : found;
-    const Bytes over = found.judged->load - capacity;
-    if (best.judged == nullptr || found.judged->load < best.judged->load) best = std::move(found);
-    if (over <= 0) break;
+    Bytes over = 0;
+    for (const bool fewer : {true, false}) {
+      std::vector<Region> regions = segments.cheapest(target, pieces, fewer);
+      if (regions.empty()) return best;
+      regions.insert(regions.end(), others.begin(), others.end());
+      Found found = judged(std::move(regions));
+      if (found.judged == nullptr) return best.judged != nullptr ? best : found;
+      over = found.judged->load - capacity;
+      if (best.judged == nullptr || found.judged->load < best.judged->load) best = std::move(found);
+      if (over <= 0) return best;
+    }
     target -= std::min(target, over);
   }
   return best;
@@ -442,13 +445,20 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
     cost = now.judged->cost;
     now = in_fewer_passes(now, enough);
   }
-  for (std::size_t i = 0; i < now.regions.size(); ++i)
-    for (const Index pieces : piece_counts(now.regions[i])) {
-      if (pieces >= now.regions[i].pieces || ended()) break;
+  judge_.give_at_least(given_ / kPartOfMore);
+  for (std::size_t i = 0; i < now.regions.size(); ++i) {
+    const std::vector<Index> counts = piece_counts(now.regions[i]);
+    auto low = counts.begin(), high = std::ranges::lower_bound(counts, now.regions[i].pieces);
+    while (low < high && !ended()) {  // as if more pieces never needed more bytes
+      const auto middle = low + (high - low) / 2;
       std::vector<Region> fewer = now.regions;
-      fewer[i].pieces = pieces;
-      if (take(std::move(fewer))) break;
+      fewer[i].pieces = *middle;
+      if (take(std::move(fewer)))
+        high = middle;
+      else
+        low = middle + 1;
     }
+  }
   for (double cost = now.judged->cost + 1; again && now.judged->cost < cost && !ended();) {
     cost = now.judged->cost;
     now = cheaper(now, enough);
