@@ -24,11 +24,12 @@ from typing import Any
 from .. import _core
 from ..errors import GraphError
 from ..text import number as digits
+from .loops import MOST
 
 _KEYS = {"extent", "reads", "writes", "sums", "early", "statistics"}
 _FINEST = 1_000_000  # the largest denominator that a float stands for
 _LONGEST = 64  # letters of a fraction
-_MOST = 2**31  # of each number
+
 _LAST = 2**31 - 1  # axis or loop
 
 
@@ -112,9 +113,9 @@ def _rows(numbers: list[Any], where: str) -> list[int]:
     per = math.lcm(*(number.denominator for number in fractions))
     parts = [int(number * per) for number in fractions]
     for number, count in zip(numbers, parts, strict=True):
-        if max(abs(count), per) > _MOST:
+        if max(abs(count), per) > MOST:
             raise GraphError(
-                f"{where} must hold numbers of at most {_MOST} parts of a row, of which a row has at most as many, "
+                f"{where} must hold numbers of at most {MOST} parts of a row, of which a row has at most as many, "
                 f"got {_said(number)}"
             )
     return [*parts, per]
@@ -136,7 +137,7 @@ def _fraction(value: Any, where: str) -> Fraction:
     return number.limit_denominator(_FINEST) if isinstance(value, float) else number
 
 
-def _integer(value: Any, where: str, most: int = _MOST) -> int:
+def _integer(value: Any, where: str, most: int = MOST) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise GraphError(f"{where} must hold an integer of at most {most}, got {value!r}")
     if not -most <= value <= most:

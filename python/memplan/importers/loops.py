@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 Loop = dict[str, Any]
+MOST = 2**31  # iterations of a loop, and each other of its numbers
 
 
 class Rows(NamedTuple):
@@ -44,7 +45,7 @@ def loops(reads: Sequence[Operand], writes: Sequence[Operand], sums: Iterable[st
     added = [_added(loop, reads, writes) for loop in dict.fromkeys(sums) if loop not in along]
     found = [loop for loop in (*single, *_merged(reads, writes), *added) if loop is not None]
     empty = any(0 in output.shape for output in writes)
-    return [] if empty else [loop for loop in found if loop["extent"] >= 2]
+    return [] if empty else [loop for loop in found if 2 <= loop["extent"] <= MOST]
 
 
 def nested(reads: Sequence[Operand], writes: Sequence[Operand], depth: int) -> list[Loop]:

@@ -22,6 +22,9 @@ Number: TypeAlias = int | Fraction
 Slot: TypeAlias = str | tuple[str, int]  # an argument by its name in the schema, or one of a list of tensors
 
 
+_MOST = 2**31  # iterations, and rows of each number
+
+
 class Rows(NamedTuple):
     """Rows of an input."""
 
@@ -94,10 +97,17 @@ class Call:
     ) -> Iterator[Loop]:
         """The loop, of inputs by their slots and outputs by their places in the result; nothing if it cannot be said.
 
+        That is so for more iterations or rows than the core counts.
+
         An output without elements is made early. Inputs that are not given are passed over. `statistics` are numbers of
         8 bytes, and the inputs that they are of; early outputs need them.
         """
-        if extent < 2:
+        numbers = [
+            extent,
+            *(number for rows in reads.values() for number in rows[1:]),
+            *(w.step for w in writes.values()),
+        ]
+        if extent < 2 or max(map(abs, numbers)) > _MOST:
             return
         read = dict[int, Rows]()
         for slot, rows in reads.items():
