@@ -74,9 +74,9 @@ class SplitSearch {
 
   const Graph& graph_;
   SplitTerms terms_;
-  std::int64_t given_;  // work
-  bool inplace_;        // whether tensors may be written over others
-  bool again_ = false;  // whether rows may be made again
+  std::int64_t given_;           // work
+  bool inplace_;                 // whether tensors may be written over others
+  bool again_ = false;           // whether rows may be made again
   bool has_statistics_ = false;  // or sums
   const Deadline& deadline_;
   SplitJudge judge_;
