@@ -8,6 +8,7 @@ consecutive axes that are taken together. An input that is not listed is read wh
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
@@ -102,12 +103,10 @@ class Call:
         An output without elements is made early. Inputs that are not given are passed over. `statistics` are numbers of
         8 bytes, and the inputs that they are of; early outputs need them.
         """
-        numbers = [
-            extent,
-            *(number for rows in reads.values() for number in rows[1:]),
-            *(w.step for w in writes.values()),
-        ]
-        if extent < 2 or max(map(abs, numbers)) > _MOST:
+        counts = [extent, *(one.step for one in writes.values())]
+        for rows in reads.values():
+            counts += [math.ceil(abs(number)) for number in rows[1:]]
+        if extent < 2 or max(counts) > _MOST:
             return
         read = dict[int, Rows]()
         for slot, rows in reads.items():

@@ -119,7 +119,7 @@ def _of_rows(axis: int, runs: Sequence[tuple[int, int, bool]], func: Any, x: Ten
     parts = [x.narrow(axis, begin, end - begin) for begin, end, _ in runs]
     turned = [part.flip(axis) if back else part for part, (_, _, back) in zip(parts, runs, strict=True)]
     rows = turned[0] if len(turned) == 1 else torch.cat(turned, axis)
-    return func(rows, pad) if any(pad) else rows  # type: ignore[no-any-return]
+    return func(rows, pad) if any(pad) else rows
 
 
 def _placed_slice(piece: Piece) -> Part:

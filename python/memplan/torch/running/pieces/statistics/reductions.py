@@ -95,7 +95,8 @@ def _powers(piece: Piece) -> Part:
 
 
 def _powers_of(order: float, axes: list[int], x: Tensor, *known: Tensor) -> Tensor:
-    found = torch.linalg.vector_norm(wide(x), order, axes).double().pow(order)[..., None]
+    length: Tensor = torch.linalg.vector_norm(wide(x), order, axes)
+    found = length.double().pow(order)[..., None]
     for earlier in known:
         found = found + earlier
     return found
