@@ -105,7 +105,7 @@ class Call:
         """
         counts = [extent, *(one.step for one in writes.values())]
         for rows in reads.values():
-            counts += [math.ceil(abs(number)) for number in rows[1:]]
+            counts += [math.ceil(abs(number)) for number in (rows.step, rows.window, rows.before)]
         if extent < 2 or max(counts) > _MOST:
             return
         read = dict[int, Rows]()
