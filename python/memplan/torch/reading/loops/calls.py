@@ -8,7 +8,6 @@ consecutive axes that are taken together. An input that is not listed is read wh
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
@@ -103,10 +102,10 @@ class Call:
         An output without elements is made early. Inputs that are not given are passed over. `statistics` are numbers of
         8 bytes, and the inputs that they are of; early outputs need them.
         """
-        counts = [extent, *(one.step for one in writes.values())]
+        longest: Number = max([extent, *(one.step for one in writes.values())])
         for rows in reads.values():
-            counts += [math.ceil(abs(number)) for number in (rows.step, rows.window, rows.before)]
-        if extent < 2 or max(counts) > _MOST:
+            longest = max(longest, rows.step, rows.window, rows.before, -rows.before)
+        if extent < 2 or longest > _MOST:
             return
         read = dict[int, Rows]()
         for slot, rows in reads.items():
