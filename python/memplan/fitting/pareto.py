@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _core
-from ..importers import Network, captured
+from ..importers import Network, captured, counting_scratch
 from ..options.checks import callback
 from ..options.taking import request, without
 from ..planning.registry import check_planner
@@ -18,9 +18,10 @@ from ..sizes import Budget, budget_of
 from ..solving.planning import sharing_of, storage_of
 from ..solving.pools import unfixed
 from .curve import Pareto, ParetoPoint
-from .fit import USUAL, OpCosts, as_planned, byte_cost, call_cost, check_ways, fit
+from .fit import USUAL, OpCosts, byte_cost, call_cost, check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
+from .unchanged import plan_unchanged, whole_of
 
 _POINTS = 8
 _OWN = ("allow", "cost", "transfer", "hidden", "call", "max_pieces")  # options of `fit` alone
@@ -80,7 +81,7 @@ def pareto(
     check_ways(**{name: options[name] for name in _OWN if name in options})
     sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")
-    read = captured(source, request("capture", reading).reading)
+    read = counting_scratch(captured(source, request("capture", reading).reading))
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
@@ -90,13 +91,14 @@ def pareto(
     if "split" in options.get("allow", USUAL):
         options["call"], byte = call_cost(graph, cost, options.get("call")), byte_cost(graph, cost)
     options["cost"] = OpCosts(dict(zip(_core.op_names(graph), costs, strict=True)), byte)
-    network = Network(graph, read.source, read.notes, read.device)
-    given = as_planned(graph, planner, storage_of(read, sharing), options.get("time_limit"))
+    network = Network(graph, *read[1:])
+    storage, barrier = storage_of(read, sharing), options.get("barrier", ())
+    given = plan_unchanged(read, planner, storage, barrier, options.get("time_limit"))
     least = None
     if chosen is None:
         asked, least = _even(network, planner, given.load, options)
     else:
-        asked = in_order(chosen, lambda: given.peak)
+        asked = in_order(chosen, lambda: whole_of(read, storage, given)[0])
 
     def point(capacity: int, _: list[ParetoPoint]) -> ParetoPoint:
         if least is not None and capacity == least.peak:
