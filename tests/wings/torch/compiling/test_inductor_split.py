@@ -15,7 +15,7 @@ from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.torch.compiling import budget, splitting  # noqa: E402
+from memplan.torch.compiling import budget, partitions, splitting  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
 from memplan.torch.compiling.step_load import SCALES, storages  # noqa: E402
@@ -283,7 +283,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     def within(cuts: Cuts, *_: Any) -> Any:
         if cuts.pieces in none:
             raise memplan.InfeasibleError("none")
-        return budget.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
+        return partitions.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
 
     def change(pieces: int) -> Any:
         return SimpleNamespace(pieces=pieces)
