@@ -44,8 +44,8 @@ def pareto(
     source
         As for `fit`; with `pools`, as for `plan`.
     capacities
-        Bytes, as integers or text such as "8GiB"; "60%" is of the peak of the network as it is, or of what the pool
-        would hold. By default eight, from the load down to what any schedule needs, or where ops may be split, to the
+        Bytes, as integers or text such as "8GiB"; "60%" is as for `fit`, or with `pools` of what the pool would
+        hold. By default eight, from the load down to what any schedule needs, or where ops may be split, to the
         least that is found. For a pool: the capacity that it
         was given, and 17 others, from what it would hold without a limit down to 0.
     planner

@@ -65,6 +65,10 @@ class WithinBudget(CustomPartitionerFn):
         self._allow, self.fusion, self._known = tuple(allow), fusion, Known() if known is None else known
         self.made: Callable[[Pair], object] = lambda pair: None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What keys of torch's caches have of it: what is asked for, and nothing that attempts have found."""
+        return WithinBudget, (self._budget, self._usual, self._limit, self._kept, self._allow, self.fusion)
+
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> Pair:
         keep_shapes(gm.graph)
         if "split" in self._allow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import time
 from typing import Any
@@ -423,3 +424,14 @@ def test_a_time_limit_is_of_a_budget() -> None:
         settings_of({"time_limit": 3}, {}, set())
     with pytest.raises(ValueError, match="time_limit must be > 0 seconds, got 0"):
         settings_of({"budget": "50%", "time_limit": 0}, {}, set())
+
+
+def test_keys_of_caches_have_only_what_is_asked_for() -> None:
+    """Not what attempts have found: else what was read is compiled anew when it is to run."""
+    known = anytime.Known()
+    one, other = (WithinBudget(500, 900, known=found) for found in (known, None))
+    known.usual[one.fusion] = 900, NONE
+    one.made = lambda pair: None
+    assert pickle.dumps(one) == pickle.dumps(other)
+    assert pickle.dumps(one) != pickle.dumps(WithinBudget(501, 900))
+    assert pickle.loads(pickle.dumps(one)).uuid() == one.uuid()
