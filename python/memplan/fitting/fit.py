@@ -132,8 +132,8 @@ def fit(
         split_order=pieces.order if pieces else (),
         pieces=pieces,
     )
-    read_now = {"source": read.source, "notes": read.notes, "scratch": read.above_results}
-    return replace(result, **read_now, fitting=fitting, capacity=most)
+    result = replace(result, source=read.source, notes=read.notes, scratch=read.above_results)
+    return replace(result, fitting=fitting, capacity=most)
 
 
 def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:

@@ -31,6 +31,7 @@ def plan_unchanged(
     time_limit: float | None = None,
 ) -> Plan:
     """The plan of a network that was read; of one whose planner knows no outputs over inputs, without these."""
+    assert isinstance(read.buffers, _core.Graph)
     graph = with_barriers(read.buffers, barrier)
     how = {"time_limit": time_limit, **sharing_of(storage)}
     try:

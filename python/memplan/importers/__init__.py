@@ -19,6 +19,7 @@ from ..options.source import Source
 from ..options.taking import request
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict
+from .notes import Scratch
 from .tape import Tape as Tape
 from .tape import read_tape as read_tape
 
@@ -31,7 +32,7 @@ class Captured(NamedTuple):
     notes: tuple[str, ...] = ()
     device: str | None = None
     needs: Mapping[str, int] = {}
-    scratch: Mapping[str, notes.Scratch] | None = None
+    scratch: Mapping[str, Scratch] | None = None
 
     @property
     def above_results(self) -> dict[str, int]:
@@ -65,7 +66,7 @@ class Network:
     notes: tuple[str, ...] = ()
     device: str | None = None
     needs: Mapping[str, int] = field(default_factory=dict)
-    scratch: Mapping[str, notes.Scratch] | None = None
+    scratch: Mapping[str, Scratch] | None = None
 
     def __repr__(self) -> str:
         kind = "a graph" if self.source is None else self.source.form.name

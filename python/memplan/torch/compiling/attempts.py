@@ -128,7 +128,7 @@ class _Partitions:
         holds = max((most for graph in graphs for most in graph.planned), default=0)
         self._said[holds] = worst_of(graphs)
         forget_since(before)
-        found = Attempt(functools.partial(self._code, partitioner, fusing), holds)
+        found: Tried = Attempt(functools.partial(self._code, partitioner, fusing), holds)
         if partitioner is None:
             self._kernels, self._seconds = kernels, time.perf_counter() - begin
         elif place:
