@@ -76,6 +76,9 @@ def test_a_curve_is_over_the_same_shares() -> None:
     assert [point.capacity for point in curve] == [eager(wide()) * 3 // 5]
     alone = memplan.pareto(wide(), ["60%"], args=(IMAGE,), allow=["split"], kernels=False)
     assert [point.capacity for point in alone] == [memplan.plan(wide(), args=(IMAGE,)).peak * 3 // 5]
+    [as_it_is] = memplan.pareto(wide(), ["100%"], args=(IMAGE,))
+    assert as_it_is.plan is not None
+    assert (as_it_is.added_cost, as_it_is.peak) == (0, as_it_is.plan.held)
 
 
 def test_where_a_step_without_data_fails_it_is_of_the_peak() -> None:
@@ -134,3 +137,12 @@ def test_scratch_is_of_ops_by_the_names_that_they_had() -> None:
     assert found({"a": 4 * 10**6}, ["a/2of4~1", *names[1:]]) == whole
     assert found({"a": 10**6}, list(names)) == 0
     assert found({names[0]: 1}, list(names)) <= 1
+
+
+def test_the_largest_size_counts_what_kernels_allocate() -> None:
+    found = memplan.largest(wide(), "4MiB", args=(IMAGE,), axes={"input": 0}, fit=True)
+    assert found.total is not None
+    plan = memplan.fit(wide(), 2**22, args=(torch.zeros(found.size, 4, 48, 48),), alignment=64)
+    outside = memplan.estimate(wide(), args=(torch.zeros(found.size, 4, 48, 48),)).kept
+    assert plan.held <= found.total - outside < 2**22
+    assert memplan.plan(wide(), args=(torch.zeros(found.size + 1, 4, 48, 48),)).peak + outside < 2**22

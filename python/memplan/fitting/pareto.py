@@ -81,7 +81,8 @@ def pareto(
     check_ways(**{name: options[name] for name in _OWN if name in options})
     sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")
-    read = counting_scratch(captured(source, request("capture", reading).reading))
+    alone = captured(source, request("capture", reading).reading)
+    read = counting_scratch(alone)
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
@@ -91,7 +92,8 @@ def pareto(
     if "split" in options.get("allow", USUAL):
         options["call"], byte = call_cost(graph, cost, options.get("call")), byte_cost(graph, cost)
     options["cost"] = OpCosts(dict(zip(_core.op_names(graph), costs, strict=True)), byte)
-    network = Network(graph, *read[1:])
+    assert isinstance(alone.buffers, _core.Graph)
+    network = Network(alone.buffers, *alone[1:])
     storage, barrier = storage_of(read, sharing), options.get("barrier", ())
     given = plan_unchanged(read, planner, storage, barrier, options.get("time_limit"))
     least = None
@@ -102,8 +104,8 @@ def pareto(
 
     def point(capacity: int, _: list[ParetoPoint]) -> ParetoPoint:
         if least is not None and capacity == least.peak:
-            return _found(capacity, least)
-        return _point(network, capacity, planner, options)
+            return _found(capacity, least, read is not alone)
+        return _point(network, capacity, planner, options, read is not alone)
 
     found, interrupted = one_by_one(asked, point, on_point)
     return Pareto(_falling(found), given.load, sum(costs), interrupted)
@@ -142,15 +144,17 @@ def _even(network: Network, planner: str, load: int, options: dict[str, Any]) ->
     return sorted(steps, reverse=True), least
 
 
-def _point(network: Network, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
+def _point(network: Network, capacity: int, planner: str, options: dict[str, Any], held: bool) -> ParetoPoint:
     try:
-        return _found(capacity, fit(network, capacity, planner, **options))
+        return _found(capacity, fit(network, capacity, planner, **options), held)
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
 
 
-def _found(capacity: int, plan: Plan) -> ParetoPoint:
-    return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=plan.peak)
+def _found(capacity: int, plan: Plan, held: bool) -> ParetoPoint:
+    """The point of a plan; ``held``: the capacity counts what kernels allocate beside the arena."""
+    peak = plan.held if held else plan.peak
+    return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=peak)
 
 
 def _falling(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
