@@ -19,6 +19,7 @@ LEAST = 30.0  # seconds that attempts may take unless told otherwise, if Inducto
 _SOON = 1.0  # seconds after which a terminal shows how far attempts have come
 
 Pair = tuple[fx.GraphModule, fx.GraphModule]
+Place = tuple[Fusion, int, int]  # what counts as fused, a target, and what the usual partition holds when fused
 
 
 class TimeIsUp(Exception):
@@ -43,6 +44,11 @@ class Clock:
         """Seconds since it began."""
         return time.perf_counter() - self._begin
 
+    @property
+    def is_late(self) -> bool:
+        """Whether more than half of the time is over."""
+        return self.spent > self.limit / 2
+
     def check(self) -> None:
         """Raise TimeIsUp if that is so."""
         if self.spent > self.limit:
@@ -62,11 +68,14 @@ class Known:
     chosen : dict
         By what counts as fused and the target, the capacity for which the partition was made (None: it is the usual
         one), or why there is none.
+    in_pieces : dict
+        The same of the graph in pieces: the capacity and the most pieces that it was split for, and then that capacity.
     """
 
     clock: Clock = field(default_factory=Clock)
     usual: dict[Fusion, tuple[int, Floor]] = field(default_factory=dict)
-    chosen: dict[tuple[Fusion, int, int], int | InfeasibleError | None] = field(default_factory=dict)
+    chosen: dict[Place, int | InfeasibleError | None] = field(default_factory=dict)
+    in_pieces: dict[Place, tuple[int, int, int | None]] = field(default_factory=dict)
 
     @property
     def floor(self) -> Floor:

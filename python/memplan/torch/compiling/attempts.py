@@ -45,9 +45,8 @@ _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in
 _ALL_WRITTEN: Fusing = {"realize_reads_threshold": 0}  # also if it is computed of one tensor, as the relu of a product
 # how graphs are fused, and what Inductor is taken to do then
 _KINDS: tuple[tuple[Fusing, Fusion], ...] = (
-    *((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False))),
-    (_WRITTEN, Fusion(writers=False)),
-    *((_ALL_WRITTEN, Fusion()), (_ALL_WRITTEN, Fusion(writers=False))),
+    *((_WRITTEN, Fusion()), (_WRITTEN, Fusion(writers=False)), (_ALL_WRITTEN, Fusion(writers=False))),
+    *(({}, Fusion()), (_WRITTEN, Fusion(in_place=False)), (_ALL_WRITTEN, Fusion())),
 )
 _IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
@@ -151,7 +150,7 @@ class _Partitions:
         return found
 
     def _search(self, usual: int, limit: int, say: Callable[[str], None]) -> Tried | None:
-        """It goes on with what is close at first, else with what holds least."""
+        """It goes on with what is close at first, else with what holds least, and if it is late with that at once."""
         known = self._known
         least: dict[Fusion, int] = {}  # a target for which something is found, before it is fused
         attempts = 0
@@ -176,9 +175,14 @@ class _Partitions:
                 return None
 
         begun: list[_Way] = []
+        late: _Way | None = None
         for kind in (*_KINDS, _IF_NONE):
             if kind == _IF_NONE and not least:
                 continue
+            if begun and late is None and known.clock.is_late:
+                late = min(begun, key=lambda way: way.over)
+                if found := late.best(thorough=True):
+                    return found
             nothing = kind[1] in least  # was found for the limit; how it would be fused is not asked before that
             first = None if nothing else partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
@@ -186,7 +190,8 @@ class _Partitions:
             begun.append(_Way(partitioned, kind, first, usual, limit))
             if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
                 return found
-        found = min(begun, key=lambda way: way.over).best(thorough=True)
+        way = min(begun, key=lambda way: way.over)
+        found = None if way is late else way.best(thorough=True)
         for way, (_, fusion) in zip(begun, _KINDS, strict=False):
             if found is None and fusion in least:  # fused, it may be within the limit, and the error says the least
                 found = way.above(least[fusion])

@@ -20,7 +20,7 @@ from torch import fx
 from ... import sizes
 from ...plans.failing import InfeasibleError
 from ..private_compiler import CustomPartitionerFn, get_hash_for_files
-from .anytime import Clock, Known, Pair, TimeIsUp
+from .anytime import Clock, Known, Pair, Place, TimeIsUp
 from .capacity_search import Attempt, Search
 from .floor import Floor
 from .partitions import Cuts, Partition
@@ -81,30 +81,38 @@ class WithinBudget(CustomPartitionerFn):
 
     def _whole(self, cuts: Cuts) -> Partition:
         """The partition of the graph, its ops whole; other attempts may have found for which capacity."""
-        place = self.fusion, self._budget, self._usual
-        if place in self._known.chosen:
-            chosen = self._known.chosen[place]
+        if self._place in self._known.chosen:
+            chosen = self._known.chosen[self._place]
             if isinstance(chosen, InfeasibleError):
                 raise chosen
             return cuts.by_torch() if chosen is None else cuts.within(chosen)
         try:
             found = within(cuts, self._budget, self._usual, self._limit, self._kept, self._known.clock)
         except InfeasibleError as error:
-            self._known.chosen[place] = error
+            self._known.chosen[self._place] = error
             raise
-        self._known.chosen[place] = found.capacity
+        self._known.chosen[self._place] = found.capacity
         return found
+
+    @property
+    def _place(self) -> Place:
+        return self.fusion, self._budget, self._usual
 
     def _in_pieces(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
         """The cheapest partition of the graph in pieces: in few, where what runs again brings more for less."""
+        if self._place in self._known.in_pieces:
+            asked, most, capacity = self._known.in_pieces[self._place]
+            cuts = self._cuts(self._split(gm, asked, most).module, joint_inputs, kwargs, whole=False)
+            return cuts.by_torch() if capacity is None else cuts.within(capacity)
         whole = self._cuts(gm, joint_inputs, kwargs).usual()[0]
         budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
         failed: InfeasibleError | None = None
         for splits in self._split_ever_more(gm, budget):
             best: Partition | None = None
-            for split in splits:
+            for split, *how in splits:
                 cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
                 if "recompute" not in self._allow:
+                    self._known.in_pieces[self._place] = *how, None
                     return cuts.by_torch()
                 try:
                     found = within(cuts, budget, 0, self._limit, self._kept, self._known.clock)
@@ -118,7 +126,8 @@ class WithinBudget(CustomPartitionerFn):
                     failed = failed or error
                     continue
                 found = replace(found, cost=found.cost + split.cost)
-                best = found if best is None or found.cost < best.cost else best
+                if best is None or found.cost < best.cost:
+                    best, self._known.in_pieces[self._place] = found, (*how, found.capacity)
             if best is not None:
                 return best
         assert failed is not None
@@ -130,19 +139,19 @@ class WithinBudget(CustomPartitionerFn):
         known = self._known.usual if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
-    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[Split]]:
+    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[tuple[Split, int, int]]]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
 
-        Each time in many, and then in fewer.
+        Each time in many, and then in fewer: with the capacity that was asked for, and the most pieces.
         """
         seen = set[int]()
         for share in _SHARES:
-            splits: list[Split] = []
+            splits: list[tuple[Split, int, int]] = []
             for most in (MOST, *_FEWER):
-                if splits and splits[-1].pieces <= most:
+                if splits and splits[-1][0].pieces <= most:
                     continue
                 split = self._split(gm, int(budget * share), most)
-                splits += [split] if len(split.module.graph.nodes) not in seen else []
+                splits += [(split, int(budget * share), most)] if len(split.module.graph.nodes) not in seen else []
                 seen.add(len(split.module.graph.nodes))
             yield splits
 

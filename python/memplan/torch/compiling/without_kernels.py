@@ -52,13 +52,14 @@ def _unless_read(by_torch: Callable[..., Any]) -> Callable[..., Any]:
 def seconds_of_kernels(kernels: Sequence[Kernel]) -> float:
     """About how long Inductor takes to compile kernels, several at a time.
 
-    It compiles the shortest, and what all need is there. Then it measures one of middle length.
+    It compiles the shortest, with what all need, and one of middle length, of which it takes the others to be.
     """
     distinct = sorted({code: takes for takes, code in kernels}.items(), key=lambda one: len(one[0]))
-    begin = time.perf_counter()
+    seconds = [0.0]
     for code, takes in (*distinct[:1], *distinct[len(distinct) // 2 :][:1]):
         begin = time.perf_counter()
         made: Any = AsyncCompile().cpp_pybinding(list(takes), code)
         getattr(made, "result", lambda: None)()
+        seconds.append(time.perf_counter() - begin)
     at_once = inductor_config.compile_threads or os.cpu_count() or 1
-    return (time.perf_counter() - begin) * len(distinct) / at_once
+    return sum(seconds[:2]) + seconds[-1] * max(len(distinct) - 1, 0) / at_once

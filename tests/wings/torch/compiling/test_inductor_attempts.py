@@ -322,6 +322,28 @@ def test_where_time_is_up_and_nothing_fits_the_error_says_so(monkeypatch: pytest
     assert (caught.value.peak, caught.value.lower_bound, caught.value.proven) == (700, 300, False)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_late_it_goes_on_with_what_holds_least_at_once(monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    """Not with other kinds of fusing; these come where that does not help."""
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        target = patches["custom_partitioner_fn"]._budget if patches else 1000
+        asked.append(target)
+        loaded(Loaded("forward", {"cpu": {"planned": 1000 if not patches else max(target + 100, least)}}, []).to_text())
+
+    monkeypatch.setattr(anytime.Clock, "is_late", late)
+    graph, least = torch.fx.symbolic_trace(torch.nn.Identity()), 0
+    attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert asked == ([1000, 500, 400, 400] if late else [1000, *[500] * KINDS, 400, 400])
+    asked.clear()
+    least = 580
+    with pytest.raises(memplan.InfeasibleError, match="the least found holds 580 bytes"):
+        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert asked.count(500) == KINDS
+    assert asked[:3] == ([1000, 500, 400] if late else [1000, 500, 500])
+
+
 def test_by_default_attempts_take_as_long_as_inductor(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, kernels = list[float](), list[int]()
     monkeypatch.setattr(attempts, "Clock", lambda limit: limits.append(limit) or anytime.Clock(limit))
@@ -352,7 +374,7 @@ def test_kernels_are_timed_by_one_of_middle_length(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(without_kernels, "AsyncCompile", Compiler)
     kernels = [((), code) for code in ("aa", "bbb", "cccc", "a", "bbb", "eeeee")]
     with without_kernels.inductor_config.patch(compile_threads=2):
-        assert without_kernels.seconds_of_kernels(kernels) == pytest.approx(5 * 0.05 / 2, rel=0.5)
+        assert without_kernels.seconds_of_kernels(kernels) == pytest.approx(4 * 0.05 / 2, rel=0.5)
     assert compiled == ["a", "bbb"]
     assert without_kernels.seconds_of_kernels([]) == 0
 

@@ -296,6 +296,11 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     none = {64}
     assert partitioner(graph, ())[0] == 8
     assert asked == [(500, 64), (500, 16), (500, 8), (500, 4)]
+    monkeypatch.setattr(Cuts, "by_torch", lambda cuts: partitions.Partition((cuts.pieces, None), 0, 0.0), raising=False)
+    asked.clear()
+    assert partitioner(graph, ())[0] == 8  # again, without a search
+    assert asked == [(500, 8)]
+    partitioner = budget.WithinBudget(500, allow=("split", "recompute"))
     none = {4, 8, 16, 40}
     asked.clear()
     assert partitioner(graph, ())[0] == 64
