@@ -109,10 +109,10 @@ class WithinBudget(CustomPartitionerFn):
         failed: InfeasibleError | None = None
         for splits in self._split_ever_more(gm, budget):
             best: Partition | None = None
-            for split, *how in splits:
+            for split, asked, most in splits:
                 cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
                 if "recompute" not in self._allow:
-                    self._known.in_pieces[self._place] = *how, None
+                    self._known.in_pieces[self._place] = asked, most, None
                     return cuts.by_torch()
                 try:
                     found = within(cuts, budget, 0, self._limit, self._kept, self._known.clock)
@@ -127,7 +127,7 @@ class WithinBudget(CustomPartitionerFn):
                     continue
                 found = replace(found, cost=found.cost + split.cost)
                 if best is None or found.cost < best.cost:
-                    best, self._known.in_pieces[self._place] = found, (*how, found.capacity)
+                    best, self._known.in_pieces[self._place] = found, (asked, most, found.capacity)
             if best is not None:
                 return best
         assert failed is not None
