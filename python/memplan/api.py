@@ -140,10 +140,12 @@ def fit(
     source
         A graph or network, as for `plan`.
     capacity
-        Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". What lies outside of it, such as
+        Bytes that the arena may have, >= 0, as an integer or text such as "8GiB". For modules of torch on the CPU, what
+        kernels allocate besides results is in the arena, unless ``kernels=False``. What lies outside of it, such as
         weights and states, does not count: for a budget of all bytes of a step see `memplan.torch.fit`. "60%" is 60 %
-        of the peak of the unchanged network, its ops in the given order. "least" is the least that the search reaches.
-        No schedule in this order of the ops has a lower load than `plan.fitting.load_bound`.
+        of what the unchanged network holds when it runs, if kernels' memory counts and is known; else of the peak of
+        the unchanged network, its ops in the given order. "least" is the least that the search reaches. No schedule in
+        this order of the ops has a lower load than `plan.fitting.load_bound`.
     allow
         All changes that may be made. "recompute": ops run again, except ops that draw random numbers, and ops that read
         tensors which have been changed since. "offload": tensors are copied out of the arena, and fetched. "order": the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from . import _core
@@ -35,6 +35,12 @@ def kept_alive(graph: _core.Graph, names: Collection[str]) -> _core.Graph:
             raise GraphError(f"keep_alive must name tensors, got {name!r}; {offer(name, known, 'tensors')}")
     outputs = list(dict.fromkeys([*graph.outputs, *names]))
     return graph if outputs == graph.outputs else _core.Graph(graph.tensors, graph.ops, outputs, graph.layout)
+
+
+def with_workspaces(graph: _core.Graph, workspaces: Mapping[str, int]) -> _core.Graph:
+    """The graph with these bytes as workspaces of ops, by name."""
+    ops = [changed(op, workspace=workspaces[op.name]) if op.name in workspaces else op for op in graph.ops]
+    return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
 
 
 def changed(op: _core.Op, **changes: Any) -> _core.Op:

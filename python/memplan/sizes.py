@@ -49,6 +49,12 @@ class Budget:
         assert self.share is not None
         return beside + int(self.share * (whole() - beside))
 
+    def said(self, whole: int, what: str, kept: int = 0) -> str:
+        """What a share is of, in words: "60% of 2.00 GiB, the peak"; "" if it is none."""
+        if self.share is None:
+            return ""
+        return f"{self.text} of {format_bytes(whole - self.besides * kept)}, {what}"
+
 
 def budget_of(value: Any, name: str, *, or_least: bool = False, of_step: bool = False) -> Budget:
     """A budget: bytes as for `in_bytes`, text such as "60%", or "least" where that is known.

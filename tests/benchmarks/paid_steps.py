@@ -99,7 +99,7 @@ def plan_of(way: str, network: Any, **how: Any) -> Any:
         return memplan.plan(network, **how)
     how |= {"allow": ("split",), "time_limit": SPLIT_SECONDS}
     if way == "split":
-        return memplan.fit(network, "least", **how)
+        return memplan.fit(network, "least", kernels=False, **how)
     return memplan.fit(network, int(way.removeprefix("within:")), kernels=True, **how)
 
 

@@ -49,7 +49,7 @@ def measured(name: str, mode: str, share: str) -> dict[str, Any]:
     train = mode == "gradients"
     network.train(train)
     module = WithLoss(network, loss_of) if train else network
-    plan = memplan.fit(module, share, allow=("split",), train=train, kwargs=batch, time_limit=60)
+    plan = memplan.fit(module, share, allow=("split",), train=train, kwargs=batch, time_limit=60, kernels=False)
     program = plan.program
     with contextlib.nullcontext() if train else torch.no_grad():
         run = plan.run(kwargs=batch)

@@ -135,6 +135,7 @@ def summary_rows(plan: Plan) -> list[tuple[str, str]]:
         ("load", with_bytes(plan.load)),
         ("peak", f"{with_bytes(plan.peak)}, {saved:.1%} below naive"),
         ("inside", _inside(plan)),
+        ("held", _held(plan)),
         ("objects", f"{plan.objects:,}" if plan.objects > 0 else ""),
         *_pools(plan),
         ("price", _price(plan)),
@@ -177,6 +178,13 @@ def _inside(plan: Plan) -> str:
         return ""
     names = ", ".join(name for _, name in sorted(held, reverse=True)[:2])
     return f"{with_bytes(total)} of the peak are workspace of {names}"
+
+
+def _held(plan: Plan) -> str:
+    """What a run holds, where kernels allocate more than the arena has room for; else empty."""
+    if plan.held == plan.peak:
+        return ""
+    return f"{with_bytes(plan.held)} in a run: the peak is the arena alone, and kernels allocate beside it"
 
 
 def _pools(plan: Plan) -> list[tuple[str, str]]:
@@ -244,6 +252,8 @@ def line_text(plan: Plan) -> str:
     winner = plan.planner if plan.winner == plan.planner else f"{plan.planner} ({plan.winner})"
     interrupted = ", interrupted" if plan.interrupted else ""
     peak = f"peak {with_bytes(plan.peak)}, {good}"
+    if plan.held > plan.peak:
+        peak += f" ({format_bytes(plan.held)} held with kernels' own memory)"
     line = f"{peak}: {counted(len(plan), 'buffers')}, {winner}, {seconds(plan.seconds)}{interrupted}"
     if plan.fitting is None:
         return line

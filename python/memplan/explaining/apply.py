@@ -66,7 +66,7 @@ def apply(
     order = pieces.order if pieces else ()
     cost = sum(costs_of(plan.graph, "auto"))
     fitting = Fitting(tuple(changes), found.peak, cost, added, split_order=order, pieces=pieces)
-    return replace(found, source=plan.source, fitting=fitting)
+    return replace(found, source=plan.source, fitting=fitting, scratch=plan.scratch)
 
 
 def _found(explanation: Explanation, one: Advice | str) -> Advice:

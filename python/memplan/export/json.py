@@ -27,7 +27,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     of every placed tensor to its buffer's position and its own offset, and to what it ``shares`` bytes with by choice:
     how ("inplace", "slice", "concat") and with which tensor's bytes. ``ordered_by`` is the order that was asked for,
     left out if it is the given one. ``order`` has the names of its ops as they run,
-    and ``order_bound`` the bytes below which no plan can peak in any order of them.
+    and ``order_bound`` the bytes below which no plan can peak in any order of them. ``scratch`` has what kernels of ops
+    allocate above their results, where the plan does not count it.
     """
     spec: dict[str, Any] = {
         "format": FORMAT,
@@ -47,6 +48,8 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         spec["interrupted"] = True
     if plan.objects > 0:
         spec["objects"] = plan.objects
+    if plan.scratch:
+        spec["scratch"] = dict(plan.scratch)
     if plan.fitting is not None:
         spec["fitting"] = plan.fitting.to_dict()
     if plan.pools is not None:

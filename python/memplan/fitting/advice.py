@@ -21,10 +21,12 @@ def advised(
     storage: _core.StorageOptions,
     ways: Collection[str],
     in_pieces: Callable[[], bool | None],
+    share: str = "",
 ) -> str:
     """The message of an error, with what its reader can do.
 
-    `in_pieces` tries whether a plan fits if 'split' is allowed too; None if a short search does not find out.
+    `in_pieces` tries whether a plan fits if 'split' is allowed too; None if a short search does not find out. `share`
+    says what the capacity is a share of.
     """
     what, line, rest = str(error).partition("\n")
     found = _Arena(graph, storage)
@@ -47,6 +49,8 @@ def advised(
         parts.append(_NO_ORDER.format(", ".join(ways)))
     if not error.proven and returned <= error.capacity:
         parts.append('memplan.fit(source, "least") finds as little as can be reached')
+    if share:
+        parts.append(f"the capacity is {share}")
     return "; ".join(parts) + line + rest
 
 
@@ -81,7 +85,8 @@ class _Arena:
         if not sizes:
             return []
         most = max(sizes, key=lambda one: one.bytes)
-        return [f"its largest tensor, '{most.tensor}', takes {_in_bytes(most.bytes)}"]
+        own = [f"its kernel's own memory takes {_in_bytes(op.workspace)}"] if op.workspace else []
+        return [f"its largest tensor, '{most.tensor}', takes {_in_bytes(most.bytes)}", *own]
 
     def returned(self) -> int:
         """Bytes of what the network returns: all of it is there at the end."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import is_known, nbytes
-from ..errors import UnsupportedError
-from ..importers import captured
+from ..importers import captured, counting_scratch
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
@@ -28,6 +27,7 @@ from ..solving.planning import plan, sharing_of, storage_of
 from ..text import nearest
 from .advice import advised
 from .profile import op_costs, seconds_to_move
+from .unchanged import plan_unchanged, whole_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -61,7 +61,8 @@ def fit(
     asked = request("fit", options)
     budget = budget_of(capacity, "capacity", or_least=True)
     ways = check_ways(allow, cost, transfer, hidden, call, max_pieces)
-    read = captured(source, asked.reading)
+    alone = captured(source, asked.reading)
+    read = counting_scratch(alone)
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")
@@ -76,15 +77,17 @@ def fit(
     if cost == "profile" and transfer is None and "offload" in ways:
         transfer = seconds_to_move()
     moving = moves(graph, cost, transfer, hidden) if "offload" in ways else None
-    planned, most = None, budget.bytes
-    if budget.share is not None:
-        planned = as_planned(whole, planner, as_it_is, limit and _PART_OF_SHARE * limit)
-        most = budget.of(lambda: planned.peak)
+    most, share, unit, total = budget.bytes, "", "seconds" if cost == "profile" else "", sum(costs)
+    if budget.share is not None or (read is not alone and most is not None):
+        part = limit and _PART_OF_SHARE * limit
+        planned = plan_unchanged(alone, planner, as_it_is, asked.search.barrier, part)
+        if budget.share is not None:
+            of, what = whole_of(read, as_it_is, planned)
+            most, share = budget.of(lambda: of), budget.said(of, what)
+        assert most is not None
+        if (planned.peak if read is alone else planned.held) <= most:
+            return replace(planned, fitting=Fitting((), most, total, unit=unit, share=share), capacity=most)
     left = time_left(limit, begin)
-    unit, total = "seconds" if cost == "profile" else "", sum(costs)
-    if planned is not None and most is not None and planned.peak <= most:
-        fitting = Fitting((), most, total, unit=unit)
-        return replace(planned, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
     searching = core_options(planner, replace(asked.search, time_limit=left), capacity=most)
     ways_of = ("recompute" in ways, moving, "order" in ways)
     given = _core.AsItIs(whole, as_it_is)
@@ -113,7 +116,7 @@ def fit(
             found = _core.find_split(graph, costs, in_rows, tried, _WORK, byte_cost(graph, cost))
             return plan(found.graph, quick, **sharing_of(in_rows)).peak <= tried or None
 
-        error.args = (advised(error, graph, storage, ways, fits_in_pieces), *error.args[1:])
+        error.args = (advised(error, graph, storage, ways, fits_in_pieces, share), *error.args[1:])
         raise
     used = as_it_is if found.as_it_is else storage
     result = Plan.of(found.plan, found.buffers.problem, found.graph, found.buffers, used)
@@ -125,20 +128,12 @@ def fit(
         unit=unit,
         load_bound=found.load_bound,
         least=most is None,
+        share=share,
         split_order=pieces.order if pieces else (),
         pieces=pieces,
     )
-    return replace(result, source=read.source, fitting=fitting, notes=read.notes, capacity=most)
-
-
-def as_planned(graph: _core.Graph, planner: str, storage: _core.StorageOptions, time_limit: float | None) -> Plan:
-    """The plan of a graph as it is; of one whose planner knows no outputs over inputs, without these."""
-    try:
-        return plan(graph, planner, time_limit=time_limit, **sharing_of(storage))
-    except UnsupportedError:
-        if (apart := without_overlap(graph)) is graph:
-            raise
-        return plan(apart, planner, time_limit=time_limit, **sharing_of(storage))
+    result = replace(result, source=read.source, notes=read.notes, scratch=read.above_results)
+    return replace(result, fitting=fitting, capacity=most)
 
 
 def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.StorageOptions:

@@ -175,7 +175,7 @@ def _fitted(
     except InfeasibleError as error:
         return outside + error.lower_bound if error.proven else None
     plans[size] = plan
-    return outside + plan.peak
+    return outside + plan.held
 
 
 def _bisect(needs: Callable[[int], int | None], budget: int, now: int) -> tuple[int, dict[int, int | None]]:

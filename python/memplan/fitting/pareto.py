@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .. import _core
-from ..importers import Network, captured
+from ..importers import Network, captured, counting_scratch
 from ..options.checks import callback
 from ..options.taking import request, without
 from ..planning.registry import check_planner
@@ -18,9 +18,10 @@ from ..sizes import Budget, budget_of
 from ..solving.planning import sharing_of, storage_of
 from ..solving.pools import unfixed
 from .curve import Pareto, ParetoPoint
-from .fit import USUAL, OpCosts, as_planned, byte_cost, call_cost, check_ways, fit
+from .fit import USUAL, OpCosts, byte_cost, call_cost, check_ways, fit
 from .pools import in_order, one_by_one, pareto_of_pool
 from .profile import op_costs
+from .unchanged import plan_unchanged, whole_of
 
 _POINTS = 8
 _OWN = ("allow", "cost", "transfer", "hidden", "call", "max_pieces")  # options of `fit` alone
@@ -43,8 +44,8 @@ def pareto(
     source
         As for `fit`; with `pools`, as for `plan`.
     capacities
-        Bytes, as integers or text such as "8GiB"; "60%" is of the peak of the network as it is, or of what the pool
-        would hold. By default eight, from the load down to what any schedule needs, or where ops may be split, to the
+        Bytes, as integers or text such as "8GiB"; "60%" is as for `fit`, or with `pools` of what the pool would
+        hold. By default eight, from the load down to what any schedule needs, or where ops may be split, to the
         least that is found. For a pool: the capacity that it
         was given, and 17 others, from what it would hold without a limit down to 0.
     planner
@@ -80,7 +81,8 @@ def pareto(
     check_ways(**{name: options[name] for name in _OWN if name in options})
     sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")
-    read = captured(source, request("capture", reading).reading)
+    alone = captured(source, request("capture", reading).reading)
+    read = counting_scratch(alone)
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
@@ -90,18 +92,20 @@ def pareto(
     if "split" in options.get("allow", USUAL):
         options["call"], byte = call_cost(graph, cost, options.get("call")), byte_cost(graph, cost)
     options["cost"] = OpCosts(dict(zip(_core.op_names(graph), costs, strict=True)), byte)
-    network = Network(graph, read.source, read.notes, read.device)
-    given = as_planned(graph, planner, storage_of(read, sharing), options.get("time_limit"))
+    assert isinstance(alone.buffers, _core.Graph)
+    network = Network(alone.buffers, *alone[1:])
+    storage, barrier = storage_of(read, sharing), options.get("barrier", ())
+    given = plan_unchanged(read, planner, storage, barrier, options.get("time_limit"))
     least = None
     if chosen is None:
         asked, least = _even(network, planner, given.load, options)
     else:
-        asked = in_order(chosen, lambda: given.peak)
+        asked = in_order(chosen, lambda: whole_of(read, storage, given)[0])
 
     def point(capacity: int, _: list[ParetoPoint]) -> ParetoPoint:
         if least is not None and capacity == least.peak:
-            return _found(capacity, least)
-        return _point(network, capacity, planner, options)
+            return _found(capacity, least, read is not alone)
+        return _point(network, capacity, planner, options, read is not alone)
 
     found, interrupted = one_by_one(asked, point, on_point)
     return Pareto(_falling(found), given.load, sum(costs), interrupted)
@@ -140,15 +144,17 @@ def _even(network: Network, planner: str, load: int, options: dict[str, Any]) ->
     return sorted(steps, reverse=True), least
 
 
-def _point(network: Network, capacity: int, planner: str, options: dict[str, Any]) -> ParetoPoint:
+def _point(network: Network, capacity: int, planner: str, options: dict[str, Any], held: bool) -> ParetoPoint:
     try:
-        return _found(capacity, fit(network, capacity, planner, **options))
+        return _found(capacity, fit(network, capacity, planner, **options), held)
     except InfeasibleError as error:
         return ParetoPoint(capacity, proven=bool(error.proven), why=str(error))
 
 
-def _found(capacity: int, plan: Plan) -> ParetoPoint:
-    return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=plan.peak)
+def _found(capacity: int, plan: Plan, held: bool) -> ParetoPoint:
+    """The point of a plan; ``held``: the capacity counts what kernels allocate beside the arena."""
+    peak = plan.held if held else plan.peak
+    return ParetoPoint(capacity, plan, plan.added_cost, plan.cost_bound, peak=peak)
 
 
 def _falling(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 from .. import _core, frontend
 from ..frontend import FOLDER, Form
 from ..inplace_ops import check_types, with_inplace
-from ..ops import kept_alive, without_overlap
+from ..ops import kept_alive, with_workspaces, without_overlap
 from ..options.records import Reading
 from ..options.source import Source
 from ..options.taking import request
 from . import notes
 from .graph_dict import graph_of, read_example, read_graph_dict
+from .notes import Scratch
 from .tape import Tape as Tape
 from .tape import read_tape as read_tape
 
@@ -31,6 +32,12 @@ class Captured(NamedTuple):
     notes: tuple[str, ...] = ()
     device: str | None = None
     needs: Mapping[str, int] = {}
+    scratch: Mapping[str, Scratch] | None = None
+
+    @property
+    def above_results(self) -> dict[str, int]:
+        """By op, what its kernel allocates above its results."""
+        return {op: needs.above for op, needs in (self.scratch or {}).items() if needs.above}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +56,9 @@ class Network:
         "cuda" if it was captured as eager torch would run it there.
     needs : mapping of str to int
         Bytes that other planners need for it, by their names, such as the compiler that it comes from.
+    scratch : mapping of str to Scratch, or None
+        By op, what its kernel is known to allocate besides its results, where `graph` does not count it. None:
+        nothing is known.
     """
 
     graph: _core.Graph
@@ -56,13 +66,14 @@ class Network:
     notes: tuple[str, ...] = ()
     device: str | None = None
     needs: Mapping[str, int] = field(default_factory=dict)
+    scratch: Mapping[str, Scratch] | None = None
 
     def __repr__(self) -> str:
         kind = "a graph" if self.source is None else self.source.form.name
         return f"<memplan.importers.Network: {len(self.graph.ops)} ops, {len(self.graph.tensors)} tensors, from {kind}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Network, (self.graph, None, self.notes, self.device, self.needs)
+        return Network, (self.graph, None, self.notes, self.device, self.needs, self.scratch)
 
 
 def read_once(source: Any, reading: Mapping[str, Any]) -> Network | _core.Problem:
@@ -80,7 +91,8 @@ def captured(source: Any, reading: Reading) -> Captured:
         for option in sorted(given - {"keep_alive"}):
             raise TypeError(f"option {option} goes with capture; this network was captured without it")
         graph = source.graph if reading.overlap else without_overlap(source.graph)
-        return Captured(kept_alive(graph, reading.keep_alive), source.source, source.notes, source.device, source.needs)
+        own = source.source, source.notes, source.device, source.needs, source.scratch
+        return Captured(kept_alive(graph, reading.keep_alive), *own)
     form = form_of(source)
     _refuse_options(form, given)
     for name, size in (reading.dims or {}).items():
@@ -101,7 +113,22 @@ def captured(source: Any, reading: Reading) -> Captured:
         source = os.path.abspath(source)  # it may be read again when another folder is the current one
     runs = form.program is not None and reading.device is None  # plans for another device than the network is on do not
     origin = Source(source, form, reading) if runs else None
-    return Captured(buffers, origin, tuple(dict.fromkeys(said.notes)), reading.device, said.needs)
+    scratch = said.scratch if reading.device is None else None  # of kernels of the CPU
+    return Captured(buffers, origin, tuple(dict.fromkeys(said.notes)), reading.device, said.needs, scratch)
+
+
+def counting_scratch(read: Captured) -> Captured:
+    """What was read with what kernels allocate as workspaces of their ops, as ``kernels=True`` reads it.
+
+    If the caller has asked for the arena alone, it is what was read.
+    """
+    alone = read.source is not None and read.source.reading.kernels is False
+    if alone or read.scratch is None or not isinstance(read.buffers, _core.Graph):
+        return read
+    graph, source = with_workspaces(read.buffers, {op: needs.room for op, needs in read.scratch.items()}), read.source
+    if source is not None:
+        source = replace(source, reading=replace(source.reading, kernels=True))
+    return read._replace(buffers=graph, source=source, scratch=None)
 
 
 def _is_nothing(value: Any) -> bool:

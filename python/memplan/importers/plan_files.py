@@ -47,6 +47,7 @@ def read_plan(path: str | os.PathLike[str], *, inclusive: bool = False) -> Plan:
         filed_order=found.order,
         fitting=found.fitting,
         pools=found.pools,
+        scratch=dict(found.scratch),
     )
     if found.pools is not None and (faults := found.pools.faults(plan)):
         raise invalid_plan(f"{path}: the plan", faults)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..errors import SourceError
@@ -24,7 +26,7 @@ class PlanRows(NamedTuple):
     These are buffers with offsets, the planner that it names, its objects, whether it was interrupted, what would be
     needed if nothing shared bytes, each tensor's buffer, offset and bytes, the planner that won, the seconds of
     planning, those until the plan was found, the order of the ops with the bound of all orders, what `memplan.fit` has
-    changed, and the pools of a plan in several.
+    changed, the pools of a plan in several, and what kernels of ops allocate besides.
     """
 
     rows: Rows
@@ -40,6 +42,7 @@ class PlanRows(NamedTuple):
     ordered_by: str = "given"
     fitting: Fitting | None = None
     pools: PlannedPools | None = None
+    scratch: Mapping[str, int] = MappingProxyType({})
 
 
 def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
@@ -79,7 +82,17 @@ def read_plan_json(path: str | os.PathLike[str]) -> PlanRows:
     fitting = _fitting(spec["fitting"], f"{path}: fitting") if "fitting" in spec else None
     pools = _pools(spec, f"{path}: ") if "pools" in spec else None
     facts = (planner, objects, interrupted, unshared, placed, winner, spent[0], spent[1], order, ordered_by, fitting)
-    return PlanRows(rows, *facts, pools)
+    return PlanRows(rows, *facts, pools, _scratch(spec.get("scratch", {}), f"{path}: scratch"))
+
+
+def _scratch(entries: Any, where: str) -> dict[str, int]:
+    if not isinstance(entries, dict):
+        raise SourceError(f"{where} must be a mapping from ops to bytes, got {type(entries).__name__}")
+    found = {op: _value(entries, op, f"{where}[{op!r}]") for op in entries}
+    for op, size in found.items():
+        if size < 0:
+            raise SourceError(f"{where}[{op!r}] must be >= 0 bytes, got {size}")
+    return found
 
 
 def _pools(spec: dict[str, Any], where: str) -> PlannedPools:

@@ -160,7 +160,8 @@ def _plan(row: MethodRow, read: Captured, made: MethodMade) -> Plan:
     if graph is None:
         return Plan.of(solution, buffers.problem, source=read.source)
     plan = Plan.of(solution, buffers.problem, graph, buffers, row[2], read.source)
-    return replace(plan, ordered_by=row[3], proven_of_orders=bound, notes=read.notes)
+    plan = replace(plan, notes=read.notes, scratch=read.above_results)
+    return replace(plan, ordered_by=row[3], proven_of_orders=bound)
 
 
 class _named:

@@ -25,7 +25,7 @@ class CaptureOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
 
@@ -46,7 +46,7 @@ class PlanOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -92,7 +92,7 @@ class FitOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -121,7 +121,7 @@ class ReorderOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -151,7 +151,7 @@ class OrderBoundOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -177,7 +177,7 @@ class CompareOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -222,7 +222,7 @@ class PlanManyOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool
     place: Collection[str]
@@ -258,6 +258,6 @@ class VerifyOptions(TypedDict, total=False):
     keep_alive: Collection[str]
     trust: bool
     device: Literal["cuda"] | None
-    kernels: bool
+    kernels: bool | None
     optimizer: Any
     keep_gradients: bool

@@ -17,6 +17,7 @@ from ..sizes import budget_of, in_bytes
 from . import written
 from .checks import (
     blocks,
+    boolean,
     by_name,
     callback,
     checked_place,
@@ -182,11 +183,13 @@ class Reading(Record):
         device_of,
     )
 
-    kernels: bool = option(
-        False,
-        """For a module of torch on the CPU: count the bytes that kernels are known to allocate besides their results,
-        such as the copies of oneDNN's convolutions, as workspaces of ops. `plan.run` gives kernels this room.""",
-        switch("kernels"),
+    kernels: bool | None = option(
+        None,
+        """For a module of torch on the CPU. True: count the bytes that kernels are known to allocate besides their
+        results, such as the copies of oneDNN's convolutions, as workspaces of ops. `plan.run` gives kernels this room.
+        False: the arena alone. None: `fit` and `pareto` count these bytes where they are known, as ``kernels=True``
+        does. All else does not, and `Plan.held` adds them.""",
+        lambda value: None if value is None else boolean(value, "kernels"),
     )
 
     optimizer: Any = option(

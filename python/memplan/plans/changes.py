@@ -140,6 +140,8 @@ class Fitting:
         order. 0 if nothing is known.
     least : bool
         As little as is reached was asked for; `capacity` is what that is.
+    share : str
+        What was asked for in words, if it was a percentage: "60% of 2.00 GiB, the peak of the network as it is".
     split_order : tuple of str
         The ops of the graph in the order in which they were split; empty if none was.
     pieces : InPieces or None
@@ -155,6 +157,7 @@ class Fitting:
     unit: str = ""
     load_bound: int = 0
     least: bool = False
+    share: str = ""
     split_order: tuple[str, ...] = field(default=(), repr=False)
     pieces: InPieces | None = field(default=None, compare=False, repr=False)
 
@@ -185,6 +188,7 @@ class Fitting:
             "unit": self.unit,
             "load_bound": self.load_bound,
             "least": self.least,
+            **({"share": self.share} if self.share else {}),
             "changes": [change.to_dict() for change in self.changes],
             **({"split_order": list(self.split_order)} if self.split_order else {}),
         }
@@ -201,6 +205,7 @@ def fitting_from(spec: Any, where: str) -> Fitting:
         _entry({"unit": "", **spec}, "unit", str, where),
         _entry({"load_bound": 0, **spec}, "load_bound", int, where),
         spec.get("least") is True,
+        _entry({"share": "", **spec}, "share", str, where),
         _names({"split_order": [], **spec}, "split_order", where),
     )
 

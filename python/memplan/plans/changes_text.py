@@ -42,9 +42,10 @@ def fitting_table(fitting: Fitting) -> Table:
 
 
 def asked_text(fitting: Fitting) -> str:
-    """What was asked for: "To fit 2.00 GiB"."""
+    """What was asked for: "To fit 2.00 GiB", and what that is a share of."""
     what = "The least that is reached," if fitting.least else "To fit"
-    return f"{what} {format_bytes(fitting.capacity)}"
+    share = f" ({fitting.share})" if fitting.share else ""
+    return f"{what} {format_bytes(fitting.capacity)}{share}"
 
 
 def least_text(fitting: Fitting) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from .. import _core
 from ..options.source import Source
 from ..printing.units import gap_text
+from .beside import beside
 from .changes import Change, Fitting
 from .failing import LISTED, invalid_plan
 from .pools import PlannedPools
@@ -51,7 +52,8 @@ class PlanRecord:
         Where each buffer begins, in bytes from the beginning of the arena. In the order of the problem's buffers;
         read-only.
     peak : int
-        Bytes that the arena needs: the highest offset + size.
+        Bytes that the arena needs: the highest offset + size. If kernels' memory was counted, it is in the arena; see
+        the option `kernels`. If not, `held` adds it.
     lower_bound : int
         Bytes below which no plan can peak. For a problem, it holds for every placement of its buffers. For a graph, it
         holds in its order of ops and with the given options, whichever tensors share bytes.
@@ -110,6 +112,8 @@ class PlanRecord:
         offsets hold for all.
     capacity : int or None
         Bytes that were asked for: the search ended with the first plan that fits. Files of plans do not keep it.
+    scratch : mapping of str to int
+        By op, the bytes that its kernel is known to allocate above its results, where the arena does not count them.
     """
 
     problem: _core.Problem
@@ -141,6 +145,7 @@ class PlanRecord:
     ranged: Ranged | None = None
     pricing: Pricing | None = None
     capacity: int | None = field(default=None, compare=False)
+    scratch: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.placement_bound < 0:
@@ -176,6 +181,15 @@ class PlanRecord:
             unshared=None if buffers is None else buffers.unshared,
             source=source,
         )
+
+    @cached_property
+    def held(self) -> int:
+        """Bytes that a run holds: the arena, and what kernels are known to allocate beside it.
+
+        Not what lies outside of the arena by choice, such as inputs and weights. Equal to `peak` if kernels' memory was
+        counted, or if nothing is known of it: it is known for modules of torch on the CPU.
+        """
+        return self.peak + beside(self)
 
     @property
     def changes(self) -> tuple[Change, ...]:

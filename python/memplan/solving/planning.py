@@ -76,7 +76,9 @@ def solved(source: Any, planner: str, asked: Request, in_order: InOrder = Solver
         result = settled(result, wished, solver, time_left(search.time_limit, begun))
     if search.on_interrupt == "raise" and result.interrupted:
         raise KeyboardInterrupt
-    return replace(result, notes=read.notes) if read.notes else result
+    if not (read.notes or read.scratch):
+        return result
+    return replace(result, notes=read.notes, scratch=read.above_results)
 
 
 def storage_of(read: Captured, sharing: Sharing) -> _core.StorageOptions:

@@ -16,7 +16,7 @@ from .snapshot import Snapshot, is_snapshot, read_snapshot
 
 
 def _read_module(source: Any, reading: Reading) -> dict[str, Any]:
-    asked = {name: getattr(reading, name) for name in MODULE.options}
+    asked = {name: getattr(reading, name) for name in MODULE.options} | {"kernels": reading.kernels is True}
     found = import_torch(source, **asked | {"inplace_ops": frozenset(reading.inplace_ops)})
     if reading.device is not None:
         from .reading.cuda import notes_of

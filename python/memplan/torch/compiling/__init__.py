@@ -33,9 +33,10 @@ def backend(
         ``split`` (True: several arenas where one would hold more), ``serve`` (True: kernels of torch that allocate get
         memory of arenas), ``order`` ("given": Inductor's; any of `memplan.orders()`, if that holds less), ``budget``
         (bytes for all that a step holds: weights, gradients, states of the optimizer and inputs too; "60%" is of what
-        it holds without; "kept + 2GiB" and "kept + 60%" leave out weights, states and inputs), ``allow``
-        (["recompute"], what may be done for it, with "split" also ops in pieces) and ``optimizer`` (whose states and
-        update the budget counts, as for `memplan.estimate`). All others are those of Inductor,
+        it holds without a budget; "kept + 2GiB" and "kept + 60%" leave out weights, states and inputs), ``allow``
+        (["recompute"], what may be done for it, with "split" also ops in pieces), ``time_limit`` (seconds of attempts
+        at it; by default about as long as Inductor alone takes) and ``optimizer`` (whose states and update the budget
+        counts, as for `memplan.estimate`). All others are those of Inductor,
         ``torch._inductor.config``.
     mode
         As in ``torch.compile(f, mode="max-autotune")``: a set of options of Inductor.

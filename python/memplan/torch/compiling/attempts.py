@@ -3,16 +3,16 @@
 What Inductor fuses is known when it has lowered forward and backward. The partitioner counts tensors before that, so it
 is told what the usual graphs hold. If its partition holds more than the budget, less is asked of it. Only the code that
 runs gets kernels.
+
+All attempts have a time limit. Then the best that was found is taken, or the error says what was.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,16 @@ from torch import fx
 
 from ... import sizes
 from ...plans.failing import InfeasibleError
-from ..private_compiler import AsyncCompile, PyCodeCache, functorch_config, keep_source
-from .budget import Known, WithinBudget, of_kept, unfit
+from ..private_compiler import functorch_config, keep_source
+from .anytime import LEAST, Clock, Known, Pair, TimeIsUp, shown, text_of
+from .budget import WithinBudget, of_kept, unfit
 from .bytes_outside import outside_of
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
 from .settings import Settings
 from .step_load import Fusion
+from .without_kernels import Kernel, seconds_of_kernels, without_kernels
 
 Code = Callable[..., Any]
 Compile = Callable[..., Code]
@@ -43,15 +45,12 @@ _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in
 _ALL_WRITTEN: Fusing = {"realize_reads_threshold": 0}  # also if it is computed of one tensor, as the relu of a product
 # how graphs are fused, and what Inductor is taken to do then
 _KINDS: tuple[tuple[Fusing, Fusion], ...] = (
-    *((_WRITTEN, Fusion()), ({}, Fusion()), (_WRITTEN, Fusion(in_place=False))),
-    (_WRITTEN, Fusion(writers=False)),
-    *((_ALL_WRITTEN, Fusion()), (_ALL_WRITTEN, Fusion(writers=False))),
+    *((_WRITTEN, Fusion()), (_WRITTEN, Fusion(writers=False)), (_ALL_WRITTEN, Fusion(writers=False))),
+    *(({}, Fusion()), (_WRITTEN, Fusion(in_place=False)), (_ALL_WRITTEN, Fusion())),
 )
 _IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
 _AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
-_READ: ContextVar[bool] = ContextVar("memplan.torch.compiling.attempts", default=False)
-_ONCE = threading.Lock()
 
 
 def within(
@@ -64,6 +63,8 @@ def within(
 ) -> Code:
     """A graph within a budget, in the buffers of its wrappers too; ``compiled`` compiles one by its settings.
 
+    Attempts end after the time limit of the settings. By default, it is about the time that Inductor alone would take.
+
     InfeasibleError: none was found that fits. The error says what the least found holds, and when. If no partition can
     fit, it says why.
     """
@@ -73,11 +74,18 @@ def within(
     usual = partitions.read(None, {})
     if not usual.holds and budget.share is not None:
         return usual.found()  # there is nothing to count
-    limit = budget.of(lambda: kept + max(usual.holds, updating), kept) - kept
-    if max(updating, 1) > limit:
-        where = f"the optimizer's step needs {sizes.format_bytes(updating)} for gradients and what it makes"
-        raise unfit(limit, kept, Floor(updating, where if updating else "these are kept"))
-    return (usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)).found()
+    whole = kept + max(usual.holds, updating)
+    limit = budget.of(lambda: whole, kept) - kept
+    try:
+        if max(updating, 1) > limit:
+            where = f"the optimizer's step needs {sizes.format_bytes(updating)} for gradients and what it makes"
+            raise unfit(limit, kept, Floor(updating, where if updating else "these are kept"))
+        found = usual if 0 < usual.holds <= limit else partitions.search(usual.holds, limit)
+    except InfeasibleError as error:
+        if share := budget.said(whole, "what the step holds as torch.compile runs it without a budget", kept):
+            error.args = (f"{error}; the budget is {share}", *error.args[1:])
+        raise
+    return found.found()
 
 
 class _Partitions:
@@ -87,31 +95,78 @@ class _Partitions:
         self._compiled, self._graph, self._settings, self._patches = compiled, graph, settings, patches
         self._kept = kept
         self._said: dict[int, str] = {}  # of what holds so many bytes: the worst moment
+        self._known = Known()
+        self._seen: dict[tuple[object, ...], Tried] = {}  # by how it is fused and its text: what a partition holds
+        self._best: Tried | None = None  # that is within the limit
+        self._kernels: list[Kernel] = []  # of the usual graphs
+        self._seconds = 0.0  # of reading these
 
     def read(self, partitioner: WithinBudget | None, fusing: Fusing) -> Tried:
-        """What a graph holds in code that is read and not run."""
-        before = times_loaded()
-        with _without_kernels():
-            self._code(partitioner, fusing)
+        """What a graph holds in code that is read and not run. What was read before is not lowered again."""
+        before, begin = times_loaded(), time.perf_counter()
+        place: tuple[object, ...] = ()
+
+        def stop_if_seen(pair: Pair) -> None:
+            nonlocal place
+            assert partitioner is not None
+            place = (*sorted(fusing.items()), partitioner.fusion.writers, text_of(pair))
+            if place in self._seen:
+                raise _Seen(self._seen[place])
+
+        if partitioner is not None:
+            partitioner.made = stop_if_seen
+        try:
+            with without_kernels() as kernels:
+                self._code(partitioner, fusing)
+        except _Seen as seen:
+            return seen.tried
+        finally:
+            if partitioner is not None:
+                partitioner.made = lambda pair: None
         graphs = loaded_since(before)
         holds = max((most for graph in graphs for most in graph.planned), default=0)
         self._said[holds] = worst_of(graphs)
         forget_since(before)
-        return Attempt(functools.partial(self._code, partitioner, fusing), holds)
+        found: Tried = Attempt(functools.partial(self._code, partitioner, fusing), holds)
+        if partitioner is None:
+            self._kernels, self._seconds = kernels, time.perf_counter() - begin
+        elif place:
+            self._seen[place] = found
+        return found
 
     def search(self, usual: int, limit: int) -> Tried:
-        """A partition within a limit, where the usual one holds so much.
+        """A partition within a limit, where the usual one holds so much: the best that is found in time."""
+        seconds = self._settings.time_limit
+        if seconds is None:
+            seconds = max(LEAST, self._seconds + seconds_of_kernels(self._kernels))
+        self._known.clock = Clock(seconds)
+        with shown("torch.compile within a budget") as say:
+            try:
+                found = self._search(usual, limit, say)
+            except TimeIsUp:
+                found = self._best
+        if found is None:
+            raise self._infeasible(limit)
+        return found
 
-        It goes on with what is close at first, else with what holds least.
-        """
-        known: Known = {}
+    def _search(self, usual: int, limit: int, say: Callable[[str], None]) -> Tried | None:
+        """It goes on with what is close at first, else with what holds least, and if it is late with that at once."""
+        known = self._known
         least: dict[Fusion, int] = {}  # a target for which something is found, before it is fused
+        attempts = 0
 
         def partitioned(target: int, fusing: Fusing, fusion: Fusion) -> Tried | None:
+            nonlocal attempts
+            if attempts:
+                known.clock.check()
+            attempts += 1
+            say(self._so_far(attempts, limit))
             partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
             try:
-                found = self.read(partitioner, fusing)
-                return replace(found, cost=-target)  # the more may be saved, the less runs again
+                found = replace(self.read(partitioner, fusing), cost=-target)  # more is saved, less runs again
+                if found.holds <= limit and (self._best is None or found.cost < self._best.cost):
+                    self._best = found
+                return found
             except InfeasibleError as error:
                 if error.proven:
                     raise
@@ -120,9 +175,14 @@ class _Partitions:
                 return None
 
         begun: list[_Way] = []
+        late: _Way | None = None
         for kind in (*_KINDS, _IF_NONE):
             if kind == _IF_NONE and not least:
                 continue
+            if begun and late is None and known.clock.is_late:
+                late = min(begun, key=lambda way: way.over)
+                if found := late.best(thorough=True):
+                    return found
             nothing = kind[1] in least  # was found for the limit; how it would be fused is not asked before that
             first = None if nothing else partitioned(limit, *kind)
             if first is not None and first.holds <= limit:
@@ -130,13 +190,18 @@ class _Partitions:
             begun.append(_Way(partitioned, kind, first, usual, limit))
             if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
                 return found
-        found = min(begun, key=lambda way: way.over).best(thorough=True)
+        way = min(begun, key=lambda way: way.over)
+        found = None if way is late else way.best(thorough=True)
         for way, (_, fusion) in zip(begun, _KINDS, strict=False):
             if found is None and fusion in least:  # fused, it may be within the limit, and the error says the least
                 found = way.above(least[fusion])
-        if found is None:
-            raise self._infeasible(limit)
         return found
+
+    def _so_far(self, attempts: int, limit: int) -> str:
+        """How far attempts have come, in words."""
+        clock, best = self._known.clock, self._best.holds if self._best is not None else min(self._said)
+        held = f"{sizes.format_bytes(best + self._kept)} of {sizes.format_bytes(limit + self._kept)}"
+        return f"attempt {attempts}, {held} so far, {clock.spent:.0f} of {clock.limit:.0f} s"
 
     def _code(self, partitioner: WithinBudget | None, fusing: Fusing) -> Code:
         own = _copied(self._graph)
@@ -149,12 +214,24 @@ class _Partitions:
             return self._compiled(own, settings, patches)
 
     def _infeasible(self, limit: int) -> InfeasibleError:
-        found = min(self._said)
+        found, clock, floor = min(self._said), self._known.clock, self._known.floor
         capacity, least = self._kept + limit, self._kept + found
         text = f"no partition of the graph was found that fits {sizes.with_bytes(capacity)} as Inductor fuses it"
+        if clock.spent > clock.limit:
+            text += f", in {clock.limit:.3g} s (time_limit)"
         moment = f"; its worst moment is in {self._said[found]}" if self._said[found] else ""
         message = f"{text}; the least found holds {sizes.with_bytes(least)} at once, {of_kept(self._kept)}{moment}"
-        return InfeasibleError(message, capacity=capacity, peak=least)
+        if floor.total:
+            message += f"; any holds at least {sizes.with_bytes(self._kept + floor.total)}, because {floor.where}"
+        return InfeasibleError(message, capacity=capacity, peak=least, lower_bound=self._kept + floor.total)
+
+
+class _Seen(Exception):
+    """A partition that was read before, for another target."""
+
+    def __init__(self, tried: Tried) -> None:
+        super().__init__()
+        self.tried = tried
 
 
 class _Way:
@@ -198,28 +275,3 @@ def _copied(graph: fx.GraphModule) -> fx.GraphModule:
     for node, copied in zip(graph.graph.nodes, own.graph.nodes, strict=True):
         keep_source(copied, node)
     return own
-
-
-@contextmanager
-def _without_kernels() -> Iterator[None]:
-    """Meanwhile, code that is loaded gets no kernels of C++. It is loaded anew when it is to run."""
-    with _ONCE:
-        if not hasattr(AsyncCompile.cpp_pybinding, "_by_memplan"):
-            AsyncCompile.cpp_pybinding = _unless_read(AsyncCompile.cpp_pybinding)  # type: ignore[method-assign]
-    before = {*PyCodeCache.modules_no_attr}
-    token = _READ.set(True)
-    try:
-        yield
-    finally:
-        _READ.reset(token)
-        for path in PyCodeCache.modules_no_attr.keys() - before:
-            del PyCodeCache.modules_no_attr[path]
-
-
-def _unless_read(by_torch: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(by_torch)
-    def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:
-        return None if _READ.get() else by_torch(*args, **kwargs)
-
-    cpp_pybinding._by_memplan = True  # type: ignore[attr-defined]
-    return cpp_pybinding

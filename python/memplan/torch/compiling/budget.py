@@ -9,28 +9,24 @@ if they hold more than the budget, a little less is asked for.
 
 from __future__ import annotations
 
-import copy
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from torch import fx
-from torch.utils.checkpoint import CheckpointPolicy
 
 from ... import sizes
 from ...plans.failing import InfeasibleError
-from ..private_compiler import CustomPartitionerFn, functorch_config, get_hash_for_files, partitioners, require_forward
+from ..private_compiler import CustomPartitionerFn, get_hash_for_files
+from .anytime import Clock, Known, Pair, Place, TimeIsUp
 from .capacity_search import Attempt, Search
-from .copies import AGAIN
-from .floor import NONE, Floor, floor_of
-from .joint import Joint, cost_of_node
+from .floor import Floor
+from .partitions import Cuts, Partition
 from .shapes import keep_shapes
 from .splitting import MOST, Split, split_graph
-from .step_load import SCALES, USUAL, Fusion, held
+from .step_load import USUAL, Fusion
 
 log = logging.getLogger("memplan.torch")
 _TARGETS = 6  # capacities that are tried, until the partition is within the budget
@@ -38,22 +34,6 @@ _HALVINGS = 4  # of what is between a capacity that does not work and one that d
 _FOR_LEAST = 8  # of them, where the least is what the error says
 _FEWER = (16, 8, 4)  # pieces, where ops may run again
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
-_BY_TORCH = partitioners.choose_saved_values_set
-_Pair = tuple[fx.GraphModule, fx.GraphModule]
-_ONE = threading.Lock()  # a function of torch is replaced meanwhile
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A forward and a backward graph, the most bytes that a step holds, what computing again costs, and the floor."""
-
-    graphs: _Pair
-    peak: int
-    cost: float
-    floor: Floor = NONE
-
-
-Known = dict[Fusion, tuple[int, Floor]]  # peak and floor of the usual partition
 
 
 class WithinBudget(CustomPartitionerFn):
@@ -64,6 +44,11 @@ class WithinBudget(CustomPartitionerFn):
     the budget is a target below that. All are besides the ``kept`` bytes of weights, inputs and states. ``fusion``:
     what Inductor is taken to do. What runs again is written over too, and then runs once more: Inductor may run both at
     once. ``known`` is kept from one partitioner of a graph to the next.
+
+    Attributes
+    ----------
+    made : callable
+        Is called with what was found: forward and backward.
     """
 
     def __init__(
@@ -77,37 +62,72 @@ class WithinBudget(CustomPartitionerFn):
         known: Known | None = None,
     ) -> None:
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
-        self._allow, self.fusion, self._known = tuple(allow), fusion, {} if known is None else known
+        self._allow, self.fusion, self._known = tuple(allow), fusion, Known() if known is None else known
+        self.made: Callable[[Pair], object] = lambda pair: None
 
-    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _Pair:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What keys of torch's caches have of it: what is asked for, and nothing that attempts have found."""
+        return WithinBudget, (self._budget, self._usual, self._limit, self._kept, self._allow, self.fusion)
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> Pair:
         keep_shapes(gm.graph)
         if "split" in self._allow:
             found = self._in_pieces(gm, joint_inputs, kwargs)
         else:
-            found = within(self._cuts(gm, joint_inputs, kwargs), self._budget, self._usual, self._limit, self._kept)
+            found = self._whole(self._cuts(gm, joint_inputs, kwargs))
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
+        self.made(found.graphs)
         return found.graphs
+
+    def _whole(self, cuts: Cuts) -> Partition:
+        """The partition of the graph, its ops whole; other attempts may have found for which capacity."""
+        if self._place in self._known.chosen:
+            chosen = self._known.chosen[self._place]
+            if isinstance(chosen, InfeasibleError):
+                raise chosen
+            return cuts.by_torch() if chosen is None else cuts.within(chosen)
+        try:
+            found = within(cuts, self._budget, self._usual, self._limit, self._kept, self._known.clock)
+        except InfeasibleError as error:
+            self._known.chosen[self._place] = error
+            raise
+        self._known.chosen[self._place] = found.capacity
+        return found
+
+    @property
+    def _place(self) -> Place:
+        return self.fusion, self._budget, self._usual
 
     def _in_pieces(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
         """The cheapest partition of the graph in pieces: in few, where what runs again brings more for less."""
+        if self._place in self._known.in_pieces:
+            asked, most, capacity = self._known.in_pieces[self._place]
+            cuts = self._cuts(self._split(gm, asked, most).module, joint_inputs, kwargs, whole=False)
+            return cuts.by_torch() if capacity is None else cuts.within(capacity)
         whole = self._cuts(gm, joint_inputs, kwargs).usual()[0]
         budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
         failed: InfeasibleError | None = None
         for splits in self._split_ever_more(gm, budget):
             best: Partition | None = None
-            for split in splits:
+            for split, asked, most in splits:
                 cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
                 if "recompute" not in self._allow:
+                    self._known.in_pieces[self._place] = asked, most, None
                     return cuts.by_torch()
                 try:
-                    found = within(cuts, budget, 0, self._limit, self._kept)
+                    found = within(cuts, budget, 0, self._limit, self._kept, self._known.clock)
+                except TimeIsUp:
+                    if best is None:
+                        raise
+                    return best
                 except InfeasibleError as error:
                     if error.proven:
                         raise
                     failed = failed or error
                     continue
                 found = replace(found, cost=found.cost + split.cost)
-                best = found if best is None or found.cost < best.cost else best
+                if best is None or found.cost < best.cost:
+                    best, self._known.in_pieces[self._place] = found, (asked, most, found.capacity)
             if best is not None:
                 return best
         assert failed is not None
@@ -116,22 +136,22 @@ class WithinBudget(CustomPartitionerFn):
     def _cuts(
         self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: bool = True
     ) -> Cuts:
-        known = self._known if whole else {}  # there are several graphs in pieces
+        known = self._known.usual if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
-    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[Split]]:
+    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[tuple[Split, int, int]]]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
 
-        Each time in many, and then in fewer.
+        Each time in many, and then in fewer: with the capacity that was asked for, and the most pieces.
         """
         seen = set[int]()
         for share in _SHARES:
-            splits: list[Split] = []
+            splits: list[tuple[Split, int, int]] = []
             for most in (MOST, *_FEWER):
-                if splits and splits[-1].pieces <= most:
+                if splits and splits[-1][0].pieces <= most:
                     continue
                 split = self._split(gm, int(budget * share), most)
-                splits += [split] if len(split.module.graph.nodes) not in seen else []
+                splits += [(split, int(budget * share), most)] if len(split.module.graph.nodes) not in seen else []
                 seen.add(len(split.module.graph.nodes))
             yield splits
 
@@ -155,88 +175,17 @@ class WithinBudget(CustomPartitionerFn):
         )
 
 
-class Cuts:
-    """Partitions of a joint graph; `whole`: without other pieces of its ops, as the floor asks."""
-
-    def __init__(
-        self,
-        gm: fx.GraphModule,
-        joint_inputs: Sequence[object],
-        kwargs: dict[str, Any],
-        known: Known,
-        *,
-        whole: bool = True,
-        fusion: Fusion = USUAL,
-    ) -> None:
-        self._gm, self._inputs, self._kwargs, self._known = gm, joint_inputs, kwargs, known
-        self._whole, self._fusion = whole, fusion
-
-    def by_torch(self) -> Partition:
-        """The partition that is usual."""
-        with functorch_config.patch(activation_memory_budget=1.0):
-            return self._made(_BY_TORCH)
-
-    def usual(self) -> tuple[int, Floor]:
-        """The peak of the usual partition, and the floor of the graph."""
-        if self._fusion not in self._known:
-            found = self.by_torch()
-            self._known[self._fusion] = found.peak, found.floor
-        return self._known[self._fusion]
-
-    def within(self, capacity: int) -> Partition:
-        """A partition for which the joint graph is within a capacity; InfeasibleError if there is none."""
-
-        def choose(nodes: fx.Graph, info: Any, memory_budget: float = 1.0) -> list[fx.Node]:
-            changes = iter((Joint.put_in_order, Joint.copy_parts))
-            while True:
-                joint = Joint(nodes, info, self._fusion)
-                try:
-                    return joint.within(capacity)
-                except InfeasibleError:
-                    if not any(change(joint) for change in changes):  # up to the first that changes the graph
-                        raise
-
-        return self._made(choose)
-
-    def _made(self, choose: Callable[..., list[fx.Node]]) -> Partition:
-        floors = [NONE]
-
-        def watched(nodes: fx.Graph, *args: Any, **kwargs: Any) -> list[fx.Node]:
-            floors.append(floor_of(nodes, whole=self._whole))
-            _saved_by_forward(nodes, args[0])
-            return choose(nodes, *args, **kwargs)
-
-        copied = fx.GraphModule(self._gm, copy.deepcopy(self._gm.graph))
-        with _ONE, mock.patch.object(partitioners, "choose_saved_values_set", watched):
-            graphs = partitioners.min_cut_rematerialization_partition(copied, self._inputs, **self._kwargs)
-        peak = held(*graphs, self._kwargs["num_fwd_outputs"], self._fusion)
-        return Partition(graphs, peak, _repeated(*graphs), floors[-1])
-
-
-def _saved_by_forward(nodes: fx.Graph, info: partitioners.NodeInfo) -> None:
-    """What backward multiplies is computed by forward, with all that it needs, and saved."""
-    waiting = []
-    for node in nodes.nodes:
-        if SCALES in node.meta:
-            waiting.append(node.args[0])
-            node.args[0].meta["recompute"] = CheckpointPolicy.MUST_SAVE
-    while waiting:
-        node = waiting.pop()
-        if not info.is_required_fw(node):
-            require_forward(info, node)
-            info.unclaimed_nodes.discard(node)
-            waiting += node.all_input_nodes
-    info.__dict__.pop("required_fw_nodes", None)  # is kept when it was asked for
-    order = (node for node in nodes.nodes if info.is_required_fw(node))
-    info.fw_order.update({node: place for place, node in enumerate(order)})
-
-
-def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0) -> Partition:
+def within(
+    cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0, clock: Clock | None = None
+) -> Partition:
     """The cheapest partition found whose peak is within a budget, where the usual one holds ``fused`` bytes when fused.
+
+    If the time is up, it is the cheapest until then; TimeIsUp: there is none.
 
     InfeasibleError: none was found. The error says what the least found holds. If the floor is above the limit, no
     partition is within it, and the error says why.
     """
+    clock = clock or Clock()
     usual, floor = cuts.usual()
     if floor.total > limit > 0:
         raise unfit(limit, kept, floor)
@@ -245,6 +194,7 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
         return cuts.by_torch()  # type: ignore[no-any-return]
 
     def attempt(capacity: int) -> Attempt[Partition] | None:
+        clock.check()
         try:
             found: Partition = cuts.within(capacity)
         except InfeasibleError:
@@ -252,9 +202,13 @@ def within(cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0
         return Attempt(found, found.peak, found.cost)
 
     search = Search(attempt, budget)
-    low, high = search.down(_TARGETS)
-    found = search.best or search.least
-    search.between(low, high if found else usual, _HALVINGS if found else _FOR_LEAST)
+    try:
+        low, high = search.down(_TARGETS)
+        found = search.best or search.least
+        search.between(low, high if found else usual, _HALVINGS if found else _FOR_LEAST)
+    except TimeIsUp:
+        if search.best is None:
+            raise
     if search.best is not None:
         return search.best.found
     least = min(usual, search.least.holds if search.least else usual)
@@ -279,10 +233,3 @@ def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:
 def of_kept(kept: int) -> str:
     """How much of what is held was there before, in words."""
     return f"{sizes.format_bytes(kept)} of it weights, inputs and states"
-
-
-def _repeated(forward: fx.GraphModule, backward: fx.GraphModule) -> float:
-    """What backward computes again: operations, and bytes that its ops touch."""
-    names = {node.name for node in forward.graph.nodes}
-    again = [node for node in backward.graph.nodes if node.name in names or AGAIN in node.meta]
-    return sum(cost_of_node(node) for node in again if node.op == "call_function")

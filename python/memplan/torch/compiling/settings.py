@@ -35,6 +35,7 @@ class Settings:
     order: str = "given"  # in which order kernels run, as in `memplan.plan`; "given" is Inductor's
     budget: sizes.Budget | None = None  # what a step may hold: what forward saves is chosen so
     allow: tuple[str, ...] = ("recompute",)  # what may be done for a budget, as in `memplan.fit`
+    time_limit: float | None = None  # seconds of attempts at a budget; None: as long as Inductor alone would take
     optimizer: Any = field(default=None, repr=False, compare=False)  # whose states and update a budget counts
     fuse_within: int | None = None  # ops that are farther apart in the graph are not fused; None: as torch does
     fuse_writers: bool = True  # loops that both write much for others may be fused
@@ -82,6 +83,7 @@ def settings_of(
         "order": check_order,
         "budget": _budget,
         "allow": _allow,
+        "time_limit": lambda value: checks.seconds(value, "time_limit"),
         "optimizer": lambda given: given,
     }
     chosen: dict[str, Any] = {}
@@ -100,6 +102,8 @@ def settings_of(
             )
     if "allow" in chosen and chosen.get("budget") is None:
         raise ValueError("allow needs budget: options={'budget': '60%', 'allow': ['recompute', 'split']}")
+    if chosen.get("time_limit") is not None and chosen.get("budget") is None:
+        raise ValueError("time_limit needs budget, whose search it ends: options={'budget': '60%', 'time_limit': 120}")
     if chosen.get("optimizer") is not None and chosen.get("budget") is None:
         raise ValueError(
             "optimizer needs budget, which counts its states: options={'budget': '8GiB', 'optimizer': ...}"

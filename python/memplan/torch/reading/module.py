@@ -100,6 +100,8 @@ def _imported(
         changed = before.changed(Held(tracing.double.module))
     if changed and (known is None or known.is_as_it_was()):
         _require_settled(tracing.again(), listener)
+    if not isinstance(module, fx.GraphModule):
+        notes.scratch(graph.scratch)
     return found
 
 

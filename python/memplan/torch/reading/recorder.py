@@ -70,6 +70,7 @@ class GraphRecorder:
     ) -> None:
         self.listener = listener
         self.kernels = kernels  # whether what kernels allocate is a workspace
+        self.scratch: dict[str, tuple[int, int]] = {}  # what they allocate, where it is none
         self._renewing = renewing
         self._renewed = ""  # the name that bytes had which the newest op made anew
         self._inplace_ops = inplace_ops
@@ -116,6 +117,7 @@ class GraphRecorder:
         flops: float | None = None,
         loops: Sequence[Loop] = (),
         renews: bool = False,
+        scratch: tuple[int, int] | None = None,
     ) -> None:
         """Append an op of a type such as `aten.relu.default`.
 
@@ -126,13 +128,16 @@ class GraphRecorder:
         Ops that draw random numbers from the same generator keep their order, and it runs `after` those that read a
         number which it takes. `flops` are its floating-point operations, where they are known. It may be split along
         each of `loops` alone, unless it writes to its inputs. If it `renews`, its only output lies in the bytes of its
-        first input, counts as a new storage from now on, and may lie over the old one.
+        first input, counts as a new storage from now on, and may lie over the old one. Its kernel allocates `scratch`
+        besides, as `notes.Scratch` has it.
 
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
         operands, changed = list(inputs), list(mutated)
         written = {dense_address(t, f"op '{name}'") for t in changed}
         op = Op(self._op_name(name), type, {}, workspace, offers=offers, after=dict.fromkeys(after), flops=flops)
+        if scratch is not None:
+            self.scratch[op.name] = scratch
         self._begun = len(self._ops)
         self._ops.append(op)
         for tensor in [*operands, *changed]:

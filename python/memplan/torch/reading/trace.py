@@ -32,7 +32,7 @@ from .late_sizes import Expecting, LateSizes
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
 from .relations import offers_of
-from .workspaces import inside_of, room_of
+from .workspaces import inside_of, room_of, workspace_of
 
 
 class ReachedOtherwise(Exception):
@@ -153,19 +153,26 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
             reads = [read for number in late_numbers((args, kwargs)) for read in number.reads]
             flops = flops_of(func, tuple(args), kwargs, result)
             loops = [] if written or drawn else loops_of(func, args, kwargs, result)
-            count = room_of if self._graph.kernels else inside_of
-            inside = count(func, args, kwargs, result)
+            inside, scratch = self._needed(func, args, kwargs, result)
             if self.said is not None:
                 self.said.append(loops)
             self._graph.op(
                 *(name, str(func), read_by(func, args, kwargs), outputs, written, inside),
                 **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
                 renews=anew is not None,
+                scratch=scratch,
             )
             if self._expected is not None and not outputs:
                 self._graph.number(self._expected, (tuple(args), kwargs), result)
             else:
                 self._graph.called(self._expected or func, (tuple(args), kwargs), result, written)
+
+    def _needed(self, *call: Any) -> tuple[int, tuple[int, int] | None]:
+        """The workspace of a call, and what its kernel allocates besides."""
+        room, inside = room_of(*call), inside_of(*call)
+        if self._graph.kernels:
+            return room, None
+        return inside, (room, workspace_of(*call)) if room > inside else None
 
     def _drew(self, tensors: Iterable[Tensor]) -> str | None:
         """The op that drew the numbers which tensors hold, or are computed from; None if there is more in them."""

@@ -39,6 +39,7 @@ class Chosen:
     run: DryRun  # with it
     updates: bool = False  # whether gradients are used as they come
     heads: tuple[str, ...] = ()  # modules whose logits are never whole
+    share: str = ""  # what the budget is a share of, in words
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def fit_modules(
     usual = step.run(watch=True)
     before = of_run(usual, step.device)
     limit = None if asked.least else asked.of(lambda: before.total, before.kept)
-    nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
+    share = asked.said(before.total, "what a step holds as it is, kernels' memory counted", before.kept)
+    nothing = Chosen(((),) * len(ways), 0.0, before, before, usual, share=share)
     if limit is not None and before.total <= limit:
         return nothing
     heads = heads and [name for name in heads if name not in usual.not_again]
@@ -139,8 +141,8 @@ def fit_modules(
         if not heads:  # with which logits need not be whole
             floors.append(_floor_of_code(step, usual, before.kept, ways))
         floor = max(floors, key=lambda floor: floor.total)
-        raise _infeasible(step, limit, least, floor, ways, usual)
-    return search.without_updates(min(within, key=lambda one: one.added_cost), limit)
+        raise _infeasible(step, limit, least, floor, ways, usual, share)
+    return replace(search.without_updates(min(within, key=lambda one: one.added_cost), limit), share=share)
 
 
 def _floor_of_code(step: Step, usual: DryRun, kept: int, ways: Sequence[Way]) -> Floor:
@@ -258,7 +260,7 @@ def _least(need: npt.NDArray[np.int64], low: int, candidates: list[Candidate], p
 
 
 def _infeasible(
-    step: Step, limit: int, least: Chosen, floor: Floor, ways: Sequence[Way], usual: DryRun
+    step: Step, limit: int, least: Chosen, floor: Floor, ways: Sequence[Way], usual: DryRun, share: str
 ) -> InfeasibleError:
     """The error: what no choice can go below, or what was found, and which tensors stand in the way."""
     best = least.after
@@ -280,5 +282,6 @@ def _infeasible(
         name = max(left, key=lambda name: name.count(".") + bool(name))
         who = f"module '{name}'" if name else "the model"
         text += f"; {who} stays as it is: what it reads or keeps is written to by {left[name].where}"
+    text += f"; the budget is {share}" if share else ""
     message = f"{text}; the least found is {sizes.with_bytes(best.total)}; {advice}"
     return InfeasibleError(message, capacity=limit, lower_bound=floor.total, peak=best.total)

@@ -72,8 +72,9 @@ def fit(
         A module, in train mode as it is to be trained.
     budget
         Bytes, as an integer or text such as "2GiB", for all that a step holds: weights, gradients, states of the
-        optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now. "kept + 2GiB" and
-        "kept + 60%" leave out weights, states and inputs. "least" holds the least that is found.
+        optimizer and inputs too. "60%" is of what `memplan.estimate` says that a step holds now, kernels' memory
+        counted. "kept + 2GiB" and "kept + 60%" leave out weights, states and inputs. "least" holds the least that is
+        found.
     allow
         What may be done: "recompute", "offload", "split", "update". By default all, "update" if `optimizer` is an
         optimizer whose updates can run one by one: a class has no parameters yet; and "split" only if a step does not
@@ -174,6 +175,8 @@ class Fitted:
         are moved.
     before, after : Estimate
         A step without and with it.
+    share : str
+        What the budget is a share of, in words; "" if it is none.
     """
 
     def __init__(self, found: Chosen, ways: Mapping[str, Way], store: Store, step: Step) -> None:
@@ -182,7 +185,7 @@ class Fitted:
         self.recomputed, self.offloaded, self.split = (self._chosen.get(name, ()) for name in MODULES)
         self.modules = tuple(name for chosen in self._chosen.values() for name in chosen)
         self.added_cost, self.before, self.after = found.added_cost, found.before, found.after
-        self._run = found.run
+        self.share, self._run = found.share, found.run
         self._store = store
         self._changed = applied([*ways.values()], found.modules)
         self._changed.enter_context(with_heads(step.model, found.heads))
@@ -223,9 +226,10 @@ class Fitted:
 
     def __str__(self) -> str:
         before, after = sizes.with_bytes(self.before.total), sizes.with_bytes(self.after.total)
+        share = f" (the budget: {self.share})" if self.share else ""
         if not self._done():
-            return f"a step fits as it is: {before}"
-        held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step"
+            return f"a step fits as it is: {before}{share}"
+        held = f"a step holds {before} before, {after} now, for {self.added_cost:.1%} of the cost of a step{share}"
         return "\n".join([held, *(f"{what}: {who}" for what, who in self._done())])
 
     def __repr__(self) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -12,10 +15,11 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
-from memplan.torch.compiling import attempts, compiling  # noqa: E402
-from memplan.torch.compiling.budget import Partition, within  # noqa: E402
+from memplan.torch.compiling import anytime, attempts, compiling, without_kernels  # noqa: E402
+from memplan.torch.compiling.budget import WithinBudget, within  # noqa: E402
 from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
-from memplan.torch.compiling.floor import NONE  # noqa: E402
+from memplan.torch.compiling.floor import NONE, Floor  # noqa: E402
+from memplan.torch.compiling.partitions import Partition  # noqa: E402
 from memplan.torch.compiling.settings import Settings, settings_of  # noqa: E402
 
 KINDS = len(attempts._KINDS)
@@ -197,15 +201,15 @@ def test_where_much_room_is_left_more_is_saved() -> None:
 
 
 def test_only_code_that_runs_gets_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts.AsyncCompile, "cpp_pybinding", lambda *_: "a kernel")
-    there = attempts.PyCodeCache.modules_no_attr
-    make = attempts.AsyncCompile().cpp_pybinding
+    monkeypatch.setattr(without_kernels.AsyncCompile, "cpp_pybinding", lambda *_: "a kernel")
+    there = without_kernels.PyCodeCache.modules_no_attr
+    make = without_kernels.AsyncCompile().cpp_pybinding
     assert make([], "") == "a kernel"
-    with attempts._without_kernels():
-        assert attempts.AsyncCompile().cpp_pybinding([], "") is None
+    with without_kernels.without_kernels():
+        assert without_kernels.AsyncCompile().cpp_pybinding([], "") is None
         there["code without kernels"] = attempts  # a module
     assert "code without kernels" not in there
-    assert attempts.AsyncCompile().cpp_pybinding([], "") == "a kernel"
+    assert without_kernels.AsyncCompile().cpp_pybinding([], "") == "a kernel"
 
 
 def test_a_relu_that_is_read_twice_may_be_written() -> None:
@@ -219,7 +223,7 @@ def test_a_relu_that_is_read_twice_may_be_written() -> None:
     held = []
     for fusing in (attempts._WRITTEN, attempts._ALL_WRITTEN):
         module, before = make_fx(step)(x, w), times_loaded()
-        with attempts._without_kernels():
+        with without_kernels.without_kernels():
             compiling._planned(set(), module, (x, w), Settings(serve=False), fusing)
         [graph] = loaded_since(before)
         held.append(graph.figures["cpu"]["load"])
@@ -264,3 +268,192 @@ def test_a_smaller_budget_finds_no_more_than_a_larger_one() -> None:
         attempts.within(planned, graph, (), settings, {}, Budget("", 400))
     assert caught.value.peak == 750
     assert attempts.within(planned, graph, (), settings, {}, Budget("", 750)) == 750
+
+
+class Counted(anytime.Clock):
+    """Time is up after so many looks at it."""
+
+    looks = 0
+
+    def check(self) -> None:
+        self.looks -= 1
+        if self.looks < 0:
+            self.limit = 0.0
+        super().check()
+
+
+@pytest.mark.parametrize(("looks", "best"), [(10, 450), (KINDS, 400)])
+def test_where_time_is_up_the_best_until_then_is_taken(monkeypatch: pytest.MonkeyPatch, looks: int, best: int) -> None:
+    monkeypatch.setattr(Counted, "looks", looks)
+    monkeypatch.setattr(attempts, "Clock", Counted)
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> int:
+        target = patches["custom_partitioner_fn"]._budget if patches else 1000
+        holds = 1000 if not patches else target + 100 if target > 450 else target - 200
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+        return target
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500)) == best
+
+
+def test_where_time_is_up_and_nothing_fits_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One attempt is made in any case. What is proven is said too."""
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        by = patches.get("custom_partitioner_fn")
+        asked.append(by._budget if by else 1000)
+        if by:
+            by._known.usual[by.fusion] = 900, Floor(300, "mm needs 300 bytes of relu")
+        loaded(Loaded("forward", {"cpu": {"planned": 1000 if by is None else 700}}, []).to_text())
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    settings = settings_of({"budget": "50%", "time_limit": 1e-9}, {}, set())[0]
+    with pytest.raises(memplan.InfeasibleError) as caught:
+        attempts.within(planned, graph, (), settings, {}, settings.budget)
+    assert asked == [1000, 500]
+    assert str(caught.value) == (
+        "no partition of the graph was found that fits 500 bytes as Inductor fuses it, in 1e-09 s (time_limit); the "
+        "least found holds 700 bytes at once, 0 B of it weights, inputs and states; any holds at least 300 bytes, "
+        "because mm needs 300 bytes of relu; the budget is 50% of 1000 B, what the step holds as torch.compile runs it "
+        "without a budget"
+    )
+    assert (caught.value.peak, caught.value.lower_bound, caught.value.proven) == (700, 300, False)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_late_it_goes_on_with_what_holds_least_at_once(monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    """Not with other kinds of fusing; these come where that does not help."""
+    asked: list[int] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        target = patches["custom_partitioner_fn"]._budget if patches else 1000
+        asked.append(target)
+        loaded(Loaded("forward", {"cpu": {"planned": 1000 if not patches else max(target + 100, least)}}, []).to_text())
+
+    monkeypatch.setattr(anytime.Clock, "is_late", late)
+    graph, least = torch.fx.symbolic_trace(torch.nn.Identity()), 0
+    attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert asked == ([1000, 500, 400, 400] if late else [1000, *[500] * KINDS, 400, 400])
+    asked.clear()
+    least = 580
+    with pytest.raises(memplan.InfeasibleError, match="the least found holds 580 bytes"):
+        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    assert asked.count(500) == KINDS
+    assert asked[:3] == ([1000, 500, 400] if late else [1000, 500, 500])
+
+
+def test_by_default_attempts_take_as_long_as_inductor(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits, kernels = list[float](), list[int]()
+    monkeypatch.setattr(attempts, "Clock", lambda limit: limits.append(limit) or anytime.Clock(limit))
+    monkeypatch.setattr(attempts, "seconds_of_kernels", lambda kernels: 40.0 * len(kernels))
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        for number in range(0 if patches else kernels[-1]):
+            without_kernels.AsyncCompile().cpp_pybinding(["float*"], f"void kernel{number}() {{}}")
+        loaded(Loaded("forward", {"cpu": {"planned": 400 if patches else 1000}}, []).to_text())
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    for many in (0, 2):
+        kernels.append(many)
+        attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500))
+    attempts.within(planned, graph, (), settings_of({"budget": 9, "time_limit": 7}, {}, set())[0], {}, Budget("", 500))
+    assert limits == [anytime.LEAST, pytest.approx(80, abs=5), 7]
+
+
+def test_kernels_are_timed_by_one_of_middle_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another comes first: with it, what all need is there."""
+    compiled: list[str] = []
+
+    class Compiler:
+        def cpp_pybinding(self, takes: Any, code: str) -> Any:
+            compiled.append(code)
+            time.sleep(0.05 if len(code) == 3 else 0.0)
+
+    monkeypatch.setattr(without_kernels, "AsyncCompile", Compiler)
+    kernels = [((), code) for code in ("aa", "bbb", "cccc", "a", "bbb", "eeeee")]
+    with without_kernels.inductor_config.patch(compile_threads=2):
+        assert without_kernels.seconds_of_kernels(kernels) == pytest.approx(4 * 0.05 / 2, rel=0.5)
+    assert compiled == ["a", "bbb"]
+    assert without_kernels.seconds_of_kernels([]) == 0
+
+
+def test_the_same_partition_is_not_lowered_twice() -> None:
+    """Two targets may give it. Fused otherwise, it is another."""
+    lowered: list[int] = []
+    pair = (torch.fx.symbolic_trace(torch.nn.Tanh()), torch.fx.symbolic_trace(torch.nn.Sigmoid()))
+    other = (pair[0], torch.fx.symbolic_trace(torch.nn.Tanh()))
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> str:
+        by = patches.get("custom_partitioner_fn")
+        if by is not None:
+            by.made(pair if by._budget > 400 else other)
+        lowered.append(by._budget if by else 1000)
+        holds = 1000 if by is None else 600 if by._budget > 400 else 480
+        loaded(Loaded("forward", {"cpu": {"planned": holds}}, []).to_text())
+        return "other" if by and by._budget <= 400 else "first"
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    assert attempts.within(planned, graph, (), settings_of({}, {}, set())[0], {}, Budget("", 500)) == "other"
+    kinds = {(*sorted(fusing.items()), fusion.writers) for fusing, fusion in attempts._KINDS}
+    assert lowered == [1000, *[500] * len(kinds), 400, 400]
+
+
+def test_a_capacity_is_looked_for_once() -> None:
+    """Attempts whose graphs are fused otherwise begin with the same partition."""
+    known, asked = anytime.Known(), list[int | None]()
+
+    class Cuts:
+        def __init__(self, fits: bool) -> None:
+            self.fits = fits
+
+        def usual(self) -> Any:
+            return 1000, NONE
+
+        def within(self, capacity: int) -> Partition:
+            asked.append(capacity)
+            if not self.fits:
+                raise memplan.InfeasibleError("none")
+            return Partition((), capacity + 70, 0.0, capacity=capacity)  # type: ignore[arg-type]
+
+        def by_torch(self) -> Partition:
+            asked.append(None)
+            return Partition((), 1000, 0.0)  # type: ignore[arg-type]
+
+    for budget in (600, 600, 2000, 2000):
+        assert WithinBudget(budget, known=known)._whole(Cuts(True)).peak in (600, 1000)  # type: ignore[arg-type]
+    assert asked == [600, 530, 530, None, None]
+    for _ in range(2):
+        with pytest.raises(memplan.InfeasibleError, match="the least found"):
+            WithinBudget(300, known=known)._whole(Cuts(False))  # type: ignore[arg-type]
+    assert len(asked) == 5 + 2 * 5 - 1
+
+
+def test_only_a_terminal_is_shown_how_far_it_has_come(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(anytime, "_SOON", 0.0)
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        with anytime.shown("within a budget") as say:
+            say("attempt 1, 9 B of 5 B so far, 0 of 30 s")
+        assert ("within a budget: attempt 1" in capsys.readouterr().err) == terminal
+
+
+def test_a_time_limit_is_of_a_budget() -> None:
+    with pytest.raises(ValueError, match="time_limit needs budget"):
+        settings_of({"time_limit": 3}, {}, set())
+    with pytest.raises(ValueError, match="time_limit must be > 0 seconds, got 0"):
+        settings_of({"budget": "50%", "time_limit": 0}, {}, set())
+
+
+def test_keys_of_caches_have_only_what_is_asked_for() -> None:
+    """Not what attempts have found: else what was read is compiled anew when it is to run."""
+    known = anytime.Known()
+    one, other = (WithinBudget(500, 900, known=found) for found in (known, None))
+    known.usual[one.fusion] = 900, NONE
+    one.made = lambda pair: None
+    assert pickle.dumps(one) == pickle.dumps(other)
+    assert pickle.dumps(one) != pickle.dumps(WithinBudget(501, 900))
+    assert pickle.loads(pickle.dumps(one)).uuid() == one.uuid()

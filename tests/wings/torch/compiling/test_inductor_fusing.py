@@ -14,13 +14,14 @@ from torch._inductor.dependencies import MemoryDep, WeakDep  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from memplan.sizes import Budget  # noqa: E402
-from memplan.torch.compiling import attempts, compiling, fusing, step_load  # noqa: E402
-from memplan.torch.compiling.budget import Partition, within  # noqa: E402
+from memplan.torch.compiling import attempts, compiling, fusing, step_load, without_kernels  # noqa: E402
+from memplan.torch.compiling.budget import within  # noqa: E402
 from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.early_sums import write_sums  # noqa: E402
 from memplan.torch.compiling.floor import NONE  # noqa: E402
 from memplan.torch.compiling.forward_outputs import Step  # noqa: E402
 from memplan.torch.compiling.part_copies import copy_parts  # noqa: E402
+from memplan.torch.compiling.partitions import Partition  # noqa: E402
 from memplan.torch.compiling.settings import Settings, settings_of  # noqa: E402
 
 
@@ -193,7 +194,7 @@ def test_elementwise_ops_of_prims_are_fused() -> None:
     assert {node.name for node in inside} == {"sin", "convert_element_type", "mul"}
     over = [step_load.written_over(node, inside) for node in nodes.values() if node.name.startswith("fma")]
     assert over == [[*step_load.storages(nodes["y_1"])]]
-    with attempts._without_kernels():
+    with without_kernels.without_kernels():
         compiling._planned(set(), make_fx(compute)(x, y), (x, y), Settings(), {})
     [graph] = loaded_since(before)
     assert graph.figures["cpu"]["default"] == 2 * y.nbytes  # the factor and the product

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from builders.budgeted import compiled  # noqa: E402
 from builders.inductor_gradients import gradient_of  # noqa: E402
-from memplan.torch.compiling import attempts, compiling  # noqa: E402
+from memplan.torch.compiling import compiling, without_kernels  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.settings import Settings  # noqa: E402
 from memplan.torch.compiling.shapes import READS_SHAPE, keep_shapes  # noqa: E402
@@ -71,7 +71,7 @@ def test_inductor_makes_no_copy_of_the_shape() -> None:
         if kept:
             keep_shapes(module.graph)
             module.recompile()
-        with attempts._without_kernels():
+        with without_kernels.without_kernels():
             compiling._planned(set(), module, (x,), Settings(serve=False), {})
         [graph] = loaded_since(before)
         held.append(graph.figures["cpu"]["load"])

@@ -15,7 +15,7 @@ from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import memplan  # noqa: E402
-from memplan.torch.compiling import budget, splitting  # noqa: E402
+from memplan.torch.compiling import budget, partitions, splitting  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
 from memplan.torch.compiling.step_load import SCALES, storages  # noqa: E402
@@ -306,7 +306,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     def within(cuts: Cuts, *_: Any) -> Any:
         if cuts.pieces in none:
             raise memplan.InfeasibleError("none")
-        return budget.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
+        return partitions.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
 
     def change(pieces: int) -> Any:
         return SimpleNamespace(pieces=pieces)
@@ -319,6 +319,11 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     none = {64}
     assert partitioner(graph, ())[0] == 8
     assert asked == [(500, 64), (500, 16), (500, 8), (500, 4)]
+    monkeypatch.setattr(Cuts, "by_torch", lambda cuts: partitions.Partition((cuts.pieces, None), 0, 0.0), raising=False)
+    asked.clear()
+    assert partitioner(graph, ())[0] == 8  # again, without a search
+    assert asked == [(500, 8)]
+    partitioner = budget.WithinBudget(500, allow=("split", "recompute"))
     none = {4, 8, 16, 40}
     asked.clear()
     assert partitioner(graph, ())[0] == 64

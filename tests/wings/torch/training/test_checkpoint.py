@@ -143,10 +143,16 @@ def test_a_share_is_of_what_a_step_holds_and_least_is_the_least_found(way: str) 
     total = total_of_transformer()
     with getattr(memplan.torch, way)(model, "90%", args=(x,)) as found:
         assert found.after.total <= total * 9 // 10 < found.before.total
+        assert found.share.startswith("90% of ")
+        assert f"(the budget: {found.share})" in str(found)
     with getattr(memplan.torch, way)(model, "least", args=(x,)) as least:
         assert least.after.total <= found.after.total
         assert 0 < found.added_cost < least.added_cost < 1
-    with pytest.raises(memplan.InfeasibleError) as caught, getattr(memplan.torch, way)(model, "1%", args=(x,)):
+    match = "the budget is 1% of .*, what a step holds as it is, kernels' memory counted"
+    with (
+        pytest.raises(memplan.InfeasibleError, match=match) as caught,
+        getattr(memplan.torch, way)(model, "1%", args=(x,)),
+    ):
         pass
     assert caught.value.peak is not None
     assert least.after.total <= caught.value.peak
