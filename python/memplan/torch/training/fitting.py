@@ -119,7 +119,7 @@ def fit(
         if noted is not None:
             made["split"] = lambda: in_pieces(model, noted.independent())
         ways = {name: made[name]() for name in MODULES if name in allowed}
-        heads = None if noted is None else heads_in(noted)
+        heads = None if noted is None else heads_in(run)
         try:
             found = fit_modules(run, budget, [*ways.values()], updates, must, heads)
         except InfeasibleError as error:

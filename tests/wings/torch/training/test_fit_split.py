@@ -16,7 +16,8 @@ from torch.nn import functional as F  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
-from memplan.torch.training.heads import Logits, with_heads  # noqa: E402
+from memplan.torch.training.heads import with_heads
+from memplan.torch.training.waiting import Waiting  # noqa: E402
 
 ROWS, WIDTH, WORDS = 640, 8, 300
 
@@ -158,10 +159,10 @@ def test_half_precision() -> None:
     torch.testing.assert_close(found, expected, rtol=0.05, atol=2e-4)
     small = Model(lambda logits, _: logits)
     with with_heads(small, ["head"]):
-        assert isinstance(small(ids), Logits)
+        assert isinstance(small(ids), Waiting)
         with torch.autocast("cpu"):
-            assert not isinstance(small(ids), Logits)  # what is computed later would have another dtype
-        assert not isinstance(small.half()(ids), Logits)  # losses are scaled there
+            assert not isinstance(small(ids), Waiting)  # what is computed later would have another dtype
+        assert not isinstance(small.half()(ids), Waiting)  # losses are scaled there
 
 
 def test_a_loss_under_autocast_gets_whole_logits() -> None:
@@ -183,7 +184,7 @@ def test_whatever_reads_logits_gets_them() -> None:
     expected = model(ids)
     with with_heads(model, ["head"]):
         logits = model(ids)
-        assert (type(logits), logits.shape, logits.dtype) == (Logits, expected.shape, expected.dtype)
+        assert (type(logits), logits.shape, logits.dtype) == (Waiting, expected.shape, expected.dtype)
         assert logits.requires_grad
         assert torch.equal(logits.argmax(-1), expected.argmax(-1))
         assert torch.equal(pickle.loads(pickle.dumps(model(ids).detach())), expected)

@@ -1,0 +1,310 @@
+"""What functions make of rows that are not computed yet: views, what works by rows, losses of classes, and sums."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..private import FakeTensor, pytree
+from . import row_losses
+from .row_values import Given, Made, Value, made_by_rows, scores_of
+from .row_views import Rows, viewed
+from .sweeps import Total
+
+_NO_CLASS = torch.iinfo(torch.int64).min
+_REDUCTIONS = ("mean", "sum", "batchmean")
+_SUMS = {Tensor.sum, torch.sum, Tensor.mean, torch.mean}
+_LOG_SOFTMAX = {Tensor.log_softmax, torch.log_softmax, functional.log_softmax}
+_LOGSUMEXP = {Tensor.logsumexp, torch.logsumexp}
+_GATHER = {Tensor.gather, torch.gather}
+_ARITHMETIC = {
+    **dict.fromkeys((Tensor.add, torch.add), "add"),
+    **dict.fromkeys((Tensor.sub, torch.sub), "sub"),
+    **dict.fromkeys((Tensor.mul, torch.mul), "mul"),
+    **dict.fromkeys((Tensor.div, torch.div), "div"),
+    **dict.fromkeys((Tensor.neg, torch.neg), "neg"),
+    Tensor.__rsub__: "__rsub__",
+}
+
+
+def followed(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What a function makes of `Rows` and `Total` among its arguments, as these; None if it needs their numbers."""
+    name = getattr(func, "__name__", "")
+    if kwargs.get("out") is not None or (name.endswith("_") and not name.endswith("__")) or name in _NOT:
+        return None  # it writes, or does something else
+    leaves = pytree.tree_leaves((args, kwargs), is_leaf=_is_waiting)
+    if any(isinstance(leaf, Total) for leaf in leaves):
+        return _of_totals(func, args, kwargs)
+    waiting = [leaf for leaf in leaves if isinstance(leaf, Rows)]
+    if not waiting:
+        return None
+    first = args[0] if args and isinstance(args[0], Rows) else None
+    if first is not None:
+        if func in _SUMS and (total := _summed(func, first, args[1:], kwargs)) is not None:
+            return total
+        if len(waiting) == 1 and (view := viewed(func, args[1:], kwargs, first)) is not None:
+            return view
+    if "reduction" in _parameters(func):
+        return _loss(func, args, kwargs)
+    if any(rows.behind or rows.lead != waiting[0].lead for rows in waiting):
+        return None
+    lead = waiting[0].lead
+    if first is not None and len(waiting) == 1 and (found := _of_classes(func, args, kwargs, first)) is not None:
+        return found
+    given = pytree.tree_map(_value, (tuple(args), kwargs), is_leaf=_is_waiting)
+    made = made_by_rows(func, *given, lead)
+    if isinstance(made, Value):
+        return Rows(made, lead)
+    return None if made is None else type(made)([Rows(one, lead) for one in made])
+
+
+_NOT = {
+    "backward",
+    "register_hook",
+    "retain_grad",
+    "numpy",
+    "tolist",
+    "item",
+    "__deepcopy__",
+    "__reduce_ex__",
+    "__set__",
+}
+
+
+def _is_waiting(leaf: Any) -> bool:
+    return isinstance(leaf, (Rows, Total))
+
+
+def _value(leaf: Any) -> Any:
+    return leaf.value if isinstance(leaf, Rows) else leaf
+
+
+@cache
+def _parameters(func: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function of torch.nn.functional."""
+    if getattr(func, "__module__", "") != functional.__name__:
+        return {}
+    return inspect.signature(func).parameters
+
+
+def _summed(func: Any, rows: Rows, args: Sequence[Any], kwargs: dict[str, Any]) -> Total | None:
+    """The sum or mean of all numbers of all rows."""
+    size = rows.shape()
+    how = dict(zip(("dim", "keepdim"), args, strict=False)) | kwargs
+    axes = how.pop("dim", None)
+    axes = range(len(size)) if axes is None or axes == () else [axes] if isinstance(axes, int) else axes
+    if any(how.values()) or {axis % len(size) for axis in axes} != {*range(len(size))} or not rows.value.trained:
+        return None
+    return _total(rows, 1.0 / size.numel() if func in (Tensor.mean, torch.mean) else 1.0)
+
+
+def _total(rows: Rows, factor: Any) -> Total:
+    return Total([(_sum_of_each(rows.value), factor)], rows.value.dtype)
+
+
+def _sum_of_each(value: Value) -> Value:
+    """The sum of the numbers of each row."""
+    if not value.trail:
+        return value
+    return Made(_sum, (value,), {}, 1, _meta(value))
+
+
+def _sum(value: Tensor) -> Tensor:
+    return value.flatten(1).sum(1)
+
+
+def _meta(value: Value) -> Tensor:
+    """Stands for one number of each row."""
+    return torch.empty(1, dtype=value.dtype, device="meta", requires_grad=value.trained)
+
+
+def _loss(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A loss with a reduction, as the sum or mean of what it is without."""
+    try:
+        bound = inspect.signature(func).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    how = dict(bound.arguments)
+    if how.pop("size_average", None) is not None or how.pop("reduce", None) is not None:
+        return None
+    reduction = how.pop("reduction")
+    by_class = func in (functional.cross_entropy, functional.nll_loss)
+    each = (_each_of_classes(func, **how) if by_class else None) or _by_rows(func, how)
+    if reduction == "none" or each is None:
+        return each
+    if reduction not in _REDUCTIONS or not each.value.trained:
+        return None
+    factor: Any = 1.0
+    if reduction == "mean":
+        weight = _weight_of_targets(how) if by_class else each.shape().numel()
+        factor = None if weight is None else 1.0 / _exact(weight)
+    if reduction == "batchmean":
+        factor = 1.0 / how["input"].shape()[0]
+    return None if factor is None else _total(each, factor)
+
+
+def _by_rows(func: Any, how: dict[str, Any]) -> Rows | None:
+    """A loss of each row, or of each number of rows."""
+    waiting = [leaf for leaf in how.values() if isinstance(leaf, Rows)]
+    if any(rows.behind or rows.lead != waiting[0].lead for rows in waiting):
+        return None
+    lead = waiting[0].lead
+    made = made_by_rows(func, (), {name: _value(leaf) for name, leaf in how.items()} | {"reduction": "none"}, lead)
+    return Rows(made, lead) if isinstance(made, Value) else None
+
+
+def _weight_of_targets(how: dict[str, Any]) -> Any:
+    """What the mean of a loss of classes is divided by."""
+    target, weight = how["target"], how["weight"]
+    size = target.shape() if isinstance(target, Rows) else target.shape
+    if isinstance(target, Rows) or target.is_floating_point():
+        return size.numel() // how["input"].value.trail[0] if weight is None or not weight.requires_grad else None
+    counts = target != how["ignore_index"]
+    if weight is None:
+        return counts.sum()
+    return None if weight.requires_grad else weight[target.where(counts, 0)].where(counts, 0).sum()
+
+
+def _each_of_classes(
+    func: Any, input: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float = 0.0
+) -> Rows | None:
+    """The loss of each target, where targets are numbers of classes that weigh the same."""
+    if not isinstance(input, Rows) or not isinstance(target, Tensor) or isinstance(target, Rows) or weight is not None:
+        return None
+    size = input.shape()
+    if target.dtype != torch.int64 or len(input.value.trail) != 1 or target.shape != (size[0], *size[2:]):
+        return None
+    if len(input.lead) > 1 and not input.behind:
+        return None  # classes are not the rows' numbers
+    logits = input.value
+    if func is functional.nll_loss:
+        found = _under_log_softmax(logits)
+        if found is None:
+            return None
+        logits = found
+    return Rows(_entropy(logits, target.reshape(-1), ignore_index, label_smoothing), input.lead)
+
+
+def _entropy(logits: Value, target: Tensor, ignored: int = -100, smoothing: float = 0.0) -> Value:
+    args = (logits, Given(target), ignored, smoothing)
+    return Made(row_losses.cross_entropy, args, {}, 1, _meta(logits))
+
+
+def _of_classes(func: Any, args: Sequence[Any], kwargs: dict[str, Any], rows: Rows) -> Rows | None:
+    """Sums of exponentials, and what one class of each row has: as losses of classes."""
+    value, lasts = rows.value, (-1, len(rows.lead))
+    if len(value.trail) != 1:
+        return None
+    given = dict(zip(("dim", "index"), args[1:], strict=False)) | kwargs
+    if func in _LOGSUMEXP:
+        if given.get("dim") in lasts and len(given) == 1:
+            return Rows(Made(row_losses.logsumexp, (value,), {}, 1, _meta(value)), rows.lead)
+        return None
+    if func is Tensor.__getitem__:
+        classes = _as_classes(args[1], rows)
+        return None if classes is None else Rows(_chosen_of(value, classes), rows.lead)
+    index = given.get("index")
+    if func not in _GATHER or given.get("dim") not in lasts or len(given) != 2:
+        return None
+    if not isinstance(index, Tensor) or index.shape != (*rows.lead, 1):
+        return None
+    made = _chosen_of(value, index.reshape(-1))
+    column = torch.empty(1, 1, dtype=made.dtype, device="meta", requires_grad=made.trained)
+    return Rows(Made(torch.unsqueeze, (made, 1), {}, 1, column), rows.lead)
+
+
+def _chosen_of(value: Value, classes: Tensor) -> Value:
+    """What each row has at its class; if these are log-probabilities, nothing else of them is computed."""
+    logits = _under_log_softmax(value)
+    if logits is None:
+        return Made(_chosen, (value, Given(classes)), {}, 1, _meta(value))
+    loss = _entropy(logits, classes, _NO_CLASS)
+    return Made(torch.neg, (loss,), {}, 1, _meta(loss))
+
+
+def _under_log_softmax(value: Value) -> Value | None:
+    """The logits of log-probabilities, in their dtype; None if the value is something else."""
+    if not isinstance(value, Made) or value.func not in _LOG_SOFTMAX:
+        return None
+    axes = [*value.args[1:2], value.kwargs.get("dim")]
+    if axes[0] not in (-1, value.rank):
+        return None
+    [logits] = value.sources()
+    if logits.dtype == value.dtype:
+        return logits
+    like = torch.empty(1, *logits.trail, dtype=value.dtype, device="meta", requires_grad=value.trained)
+    return Made(Tensor.to, (logits, value.dtype), {}, 1, like)
+
+
+def _chosen(value: Tensor, index: Tensor) -> Tensor:
+    return value.gather(1, index[:, None])[:, 0]
+
+
+def _as_classes(index: Any, rows: Rows) -> Tensor | None:
+    """The classes of `x[arange(n), classes]`; None if the index is another."""
+    if not isinstance(index, tuple) or len(index) != 2 or len(rows.lead) != 1:
+        return None
+    if not all(isinstance(part, Tensor) and part.dtype == torch.int64 and part.shape == rows.lead for part in index):
+        return None
+    first, classes = index
+    if not isinstance(first, FakeTensor) and not torch.equal(first, torch.arange(len(first), device=first.device)):
+        return None  # without data, it is thought to be so
+    return torch.where(classes < 0, classes + rows.value.trail[0], classes)
+
+
+def _of_totals(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Total | None:
+    """Sums, differences and multiples of totals."""
+    name = _ARITHMETIC.get(func)
+    if name is None or kwargs or len(args) != (1 if name == "neg" else 2):
+        return None
+    totals = [one for one in args if isinstance(one, Total)]
+    dtype = totals[0].dtype
+    if any(total.dtype != dtype for total in totals) or not all(
+        isinstance(one, Total) or _is_number(one, dtype) for one in args
+    ):
+        return None
+    if name == "neg":
+        return _times(args[0], -1.0)
+    first, second = reversed(args) if name == "__rsub__" else args
+    if name == "mul":
+        return None if len(totals) > 1 else _times(totals[0], second if first is totals[0] else first)
+    if name == "div":
+        return None if len(totals) > 1 or second is totals[0] else _times(first, 1.0, second)
+    if name != "add":
+        second = _times(second, -1.0) if isinstance(second, Total) else -second
+    if len(totals) == 1:
+        total, number = (first, second) if isinstance(first, Total) else (second, first)
+        return total._replace(plus=total.plus + number)  # type: ignore[no-any-return]
+    if not {*scores_of(_values(first))} & {*scores_of(_values(second))}:
+        return None
+    return Total([*first.parts, *second.parts], dtype, first.plus + second.plus)
+
+
+def _values(total: Total) -> list[Value]:
+    return [value for value, _ in total.parts]
+
+
+def _times(total: Total, factor: Any, over: Any = 1.0) -> Total:
+    factor, over = _exact(factor), _exact(over)
+    return Total([(value, own * factor / over) for value, own in total.parts], total.dtype, total.plus * factor / over)
+
+
+def _exact(number: Any) -> Any:
+    """A number as float64."""
+    return number.double() if isinstance(number, Tensor) else number
+
+
+def _is_number(one: Any, dtype: torch.dtype) -> bool:
+    """Whether it is a number, or a tensor of one without gradient, with which a total keeps its dtype."""
+    if isinstance(one, (int, float)):
+        return True
+    if not isinstance(one, Tensor) or one.dim() or one.requires_grad:
+        return False
+    return torch.result_type(torch.empty((), dtype=dtype, device="meta"), one) == dtype
