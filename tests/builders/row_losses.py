@@ -121,3 +121,18 @@ class Model(nn.Module):
         with torch.no_grad():
             known = self.teacher(hidden)
         return self.loss(self.head(hidden), known, ids)
+
+
+class Scored(nn.Module):
+    """A head and that of a teacher, and a loss: of hidden states of both, and targets."""
+
+    def __init__(self, words: int, width: int, loss: Loss) -> None:
+        super().__init__()
+        self.head, self.teacher = nn.Linear(width, words, bias=False), nn.Linear(width, words, bias=False)
+        self.teacher.requires_grad_(False)
+        self.loss = loss
+
+    def forward(self, hidden: Tensor, known: Tensor, ids: Tensor) -> Tensor:
+        with torch.no_grad():
+            teacher = self.teacher(known)
+        return self.loss(self.head(hidden), teacher, ids)

@@ -99,13 +99,18 @@ def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
 
 
 def fit_modules(
-    step: Step, budget: int | str, ways: Sequence[Way], updates: bool, must: bool, heads: Sequence[str] | None = None
+    step: Step,
+    budget: int | str,
+    ways: Sequence[Way],
+    updates: bool,
+    must: bool,
+    heads: Mapping[str, float] | None = None,
 ) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
     All ways together are tried, and each alone: the choice is greedy. With `updates`, gradients may be used as they
     come, which costs nothing; with `must`, it is an error if the optimizer cannot. The logits of `heads` may never be
-    whole, which costs nothing either; None: ops run as a whole. InfeasibleError if no such modules were found.
+    whole, which costs these operations; None: ops run as a whole. InfeasibleError if no such modules were found.
     """
     asked = sizes.budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
@@ -114,16 +119,18 @@ def fit_modules(
     nothing = Chosen(((),) * len(ways), 0.0, before, before, usual)
     if limit is not None and before.total <= limit:
         return nothing
-    heads = heads and [name for name in heads if name not in usual.not_again]
+    heads = heads and {name: again for name, again in heads.items() if name not in usual.not_again}
+    dearer = 0.0
     if heads:
         lean = replace(step, heads=tuple(heads))
         without = lean.run(watch=True)
         if of_run(without, step.device).total < before.total:
+            dearer = sum(heads.values()) / max(sum(usual.cost), 1.0)
             step, usual = lean, without
-            nothing = replace(nothing, after=of_run(usual, step.device), run=usual, heads=step.heads)
+            nothing = replace(nothing, added_cost=dearer, after=of_run(usual, step.device), run=usual, heads=step.heads)
     found = _updating(step, must) if updates else None
     updates, found = found is not None, found or usual
-    search = _Search(step, found, before, ways, updates)
+    search = _Search(step, found, before, ways, updates, dearer)
     tried = [nothing, search.tried([])] if updates else [nothing]
     if limit is None or tried[-1].after.total > limit:
         each = [candidates_of(found, way, way.refused(usual)) for way in ways]
@@ -176,8 +183,11 @@ def _updating(step: Step, must: bool) -> DryRun | None:
 class _Search:
     """Looks for modules with which a step holds little, and tries what it finds."""
 
-    def __init__(self, step: Step, found: DryRun, before: result.Estimate, ways: Sequence[Way], updates: bool) -> None:
+    def __init__(
+        self, step: Step, found: DryRun, before: result.Estimate, ways: Sequence[Way], updates: bool, dearer: float
+    ) -> None:
         self._step, self._found, self._before, self._ways, self._updates = step, found, before, ways, updates
+        self._dearer = dearer  # what heads add to the cost
         load, total = step_load(found, step.device), of_run(found, step.device).total
         # What else is held at all times, such as rounding of what is kept, is added.
         self._need = load + (total - int(load.max()))
@@ -217,7 +227,7 @@ class _Search:
     def tried(self, chosen: list[Candidate]) -> Chosen:
         """A step without data in which they give up what they keep."""
         cost = sum(candidate.cost for candidate in chosen) / max(sum(self._found.cost), 1.0)
-        return self._run(_by_way(self._found, chosen, self._ways), cost, self._updates)
+        return self._run(_by_way(self._found, chosen, self._ways), cost + self._dearer, self._updates)
 
     def without_updates(self, chosen: Chosen, limit: int) -> Chosen:
         """The same modules, and no updates as gradients come, if a step is within the limit without these."""

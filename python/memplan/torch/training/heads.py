@@ -26,8 +26,11 @@ class Event(NamedTuple):
     again: float = 0.0
 
 
-def heads_in(step: Step) -> list[str]:
-    """The linear layers of a model whose logits need not be whole, by name: a step without data says so."""
+def heads_in(step: Step) -> dict[str, float]:
+    """The linear layers of a model whose logits need not be whole, by name: a step without data says so.
+
+    With each, the floating-point operations that run once more in the backward pass.
+    """
     names = [
         name
         for name, part in step.model.named_modules()
@@ -38,9 +41,9 @@ def heads_in(step: Step) -> list[str]:
         with with_heads(step.model, names, events):
             step.run()
     except SourceError:  # with tensors that wait, it does not run
-        return []
+        return {}
     found = {event.head for event in events} - {event.head for event in events if event.whole}
-    return [name for name in names if name in found]
+    return {name: sum(event.again for event in events if event.head == name) for name in names if name in found}
 
 
 def with_heads(model: torch.nn.Module, names: Sequence[str], events: list[Event] | None = None) -> replaced_forward:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from ..private import FakeTensor, pytree
 from . import row_losses
 from .row_values import Given, Made, Value, made_by_rows, scores_of
-from .row_views import Rows, viewed
+from .row_views import Rows, turned_rows, viewed
 from .sweeps import Total
 
 _NO_CLASS = torch.iinfo(torch.int64).min
@@ -96,10 +96,12 @@ def _parameters(func: Any) -> Mapping[str, inspect.Parameter]:
 def _summed(func: Any, rows: Rows, args: Sequence[Any], kwargs: dict[str, Any]) -> Total | None:
     """The sum or mean of all numbers of all rows."""
     size = rows.shape()
+    if not rows.value.dtype.is_floating_point:
+        return None
     how = dict(zip(("dim", "keepdim"), args, strict=False)) | kwargs
     axes = how.pop("dim", None)
     axes = range(len(size)) if axes is None or axes == () else [axes] if isinstance(axes, int) else axes
-    if any(how.values()) or {axis % len(size) for axis in axes} != {*range(len(size))} or not rows.value.trained:
+    if any(how.values()) or {axis % len(size) for axis in axes} != {*range(len(size))}:
         return None
     return _total(rows, 1.0 / size.numel() if func in (Tensor.mean, torch.mean) else 1.0)
 
@@ -135,11 +137,13 @@ def _loss(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if how.pop("size_average", None) is not None or how.pop("reduce", None) is not None:
         return None
     reduction = how.pop("reduction")
+    if func is functional.ctc_loss:
+        return _ctc(reduction, **how)
     by_class = func in (functional.cross_entropy, functional.nll_loss)
     each = (_each_of_classes(func, **how) if by_class else None) or _by_rows(func, how)
     if reduction == "none" or each is None:
         return each
-    if reduction not in _REDUCTIONS or not each.value.trained:
+    if reduction not in _REDUCTIONS:
         return None
     factor: Any = 1.0
     if reduction == "mean":
@@ -158,6 +162,21 @@ def _by_rows(func: Any, how: dict[str, Any]) -> Rows | None:
     lead = waiting[0].lead
     made = made_by_rows(func, (), {name: _value(leaf) for name, leaf in how.items()} | {"reduction": "none"}, lead)
     return Rows(made, lead) if isinstance(made, Value) else None
+
+
+def _ctc(
+    reduction: str, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, **how: Any
+) -> Total | None:
+    """The CTC loss of log-probabilities (length, sequences, classes): whole sequences are in a piece."""
+    if reduction not in ("mean", "sum") or not isinstance(log_probs, Rows):
+        return None
+    if len(log_probs.lead) != 2 or len(log_probs.value.trail) != 1 or log_probs.behind or targets.dim() != 2:
+        return None
+    rows = turned_rows(log_probs)
+    args = (rows.value, targets, input_lengths, target_lengths, how, reduction == "mean")
+    made = Made(row_losses.ctc, args, {}, 1, _meta(rows.value))
+    made.unit = rows.lead[1]
+    return Total([(made, 1.0 / rows.lead[0] if reduction == "mean" else 1.0)], made.dtype)
 
 
 def _weight_of_targets(how: dict[str, Any]) -> Any:

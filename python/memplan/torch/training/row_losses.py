@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 _HALVES = (torch.bfloat16, torch.float16)
 
@@ -24,6 +25,22 @@ def logsumexp(logits: Tensor, owned: bool = False) -> Tensor:
     """The logarithms, (rows,), of sums of exponentials of logits (rows, classes)."""
     found: Tensor = _LogSumExp.apply(logits, owned)  # type: ignore[no-untyped-call]
     return found
+
+
+def ctc(
+    log_probs: Tensor, targets: Tensor, lengths: Any, of_targets: Any, how: dict[str, Any], mean: bool, which: slice
+) -> Tensor:
+    """Losses of CTC, of sequences one after another, (rows, classes). The first row of a sequence has its loss.
+
+    The others have 0. ``mean``: a loss is divided by the length of its target. `which`: these sequences.
+    """
+    lengths, of_targets = lengths[which], of_targets[which]
+    count = which.stop - which.start
+    each = log_probs.unflatten(0, (count, -1))
+    loss = functional.ctc_loss(each.transpose(0, 1), targets[which], lengths, of_targets, reduction="none", **how)
+    if mean:
+        loss = loss / torch.as_tensor(of_targets, device=loss.device).clamp(min=1)
+    return torch.cat([loss[:, None], loss.new_zeros(count, each.shape[1] - 1)], 1).flatten()
 
 
 CONSUMING = (cross_entropy, logsumexp)  # that take `owned`

@@ -27,13 +27,14 @@ class _At:
 
 
 class _Call(NamedTuple):
-    """A function with its arguments, taken apart. ``owned``: it may write over its first value."""
+    """A function with its arguments, taken apart. ``owned``: it may write over its first value; `unit` as of `Made`."""
 
     func: Callable[..., Any]
     leaves: Sequence[Any]
     nest: Any
     rank: int
     owned: bool
+    unit: int
 
 
 class _Step(NamedTuple):
@@ -88,7 +89,7 @@ class Program:
         for place, step in enumerate(self._steps):
             with torch.set_grad_enabled(gradients is not None and step.trained):
                 if step.call is not None:
-                    values[place] = _called(step.call, values, given, end - begin, gradients)
+                    values[place] = _called(step.call, values, given, begin, end, gradients)
                 elif step.kind is Part:
                     values[place] = values[step.at[0]][step.at[1]]
                 elif step.kind is Scores and torch.is_grad_enabled() and gradients is not None:
@@ -118,7 +119,7 @@ class Program:
         leaves, nest = pytree.tree_flatten((value.args, value.kwargs))
         source = next(value.sources())
         owned = value.func in CONSUMING and self._places[source] in ends and _is_fresh(source)
-        call = _Call(value.func, [self._at(leaf) for leaf in leaves], nest, value.rank, owned)
+        call = _Call(value.func, [self._at(leaf) for leaf in leaves], nest, value.rank, owned, value.unit)
         return _Step(Made, (), ends, value.trained, call)
 
     def _at(self, leaf: Any) -> Any:
@@ -146,12 +147,15 @@ class Program:
                 break
         most = sum(one.weight.numel() for one in scores) // _SHARE
         most = max(most, sum(one.hidden.tensor.numel() for one in scores))
-        return max(_LEAST, most // max(held, 1) // _LEAST * _LEAST)
+        unit = max((value.unit for value in order if isinstance(value, Made)), default=0) or _LEAST
+        return max(unit, most // max(held, 1) // unit * unit)
 
 
-def _called(call: _Call, values: dict[int, Any], given: Sequence[Tensor], rows: int, gradients: Any) -> Any:
-    """What a function makes of some rows."""
-    front = [1] * (call.rank - 1)
+def _called(
+    call: _Call, values: dict[int, Any], given: Sequence[Tensor], begin: int, end: int, gradients: Gradients | None
+) -> Any:
+    """What a function makes of rows [begin, end)."""
+    rows, front = end - begin, [1] * (call.rank - 1)
 
     def filled(leaf: Any) -> Any:
         if not isinstance(leaf, _At):
@@ -162,7 +166,11 @@ def _called(call: _Call, values: dict[int, Any], given: Sequence[Tensor], rows: 
         return value.reshape(*front, *value.shape) if front else value
 
     args, kwargs = pytree.tree_unflatten([filled(leaf) for leaf in call.leaves], call.nest)
-    made = call.func(*args, **kwargs, **({"owned": True} if call.owned else {}))
+    if call.owned:
+        kwargs["owned"] = True
+    if call.unit:
+        kwargs["which"] = slice(begin // call.unit, end // call.unit)
+    made = call.func(*args, **kwargs)
     if isinstance(made, Tensor):
         return made.reshape(rows, *made.shape[call.rank :])
     return [one.reshape(rows, *one.shape[call.rank :]) for one in made]

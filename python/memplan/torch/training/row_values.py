@@ -71,7 +71,12 @@ class Scores(Value):
 
 
 class Made(Value):
-    """What a function makes of values and tensors. Rows lie along axis `rank` - 1 of what it is given."""
+    """What a function makes of values and tensors. Rows lie along axis `rank` - 1 of what it is given.
+
+    With a `unit`, that many rows belong together, and the function is told `which` of these it is given: a slice.
+    """
+
+    unit = 0
 
     def __init__(
         self, func: Callable[..., Any], args: Any, kwargs: Any, rank: int, made: Tensor | None, trained: bool = False

@@ -56,18 +56,21 @@ def _reshaped(func: Any, args: Sequence[Any], kwargs: dict[str, Any], rows: Rows
 def _turned(func: Any, args: Sequence[Any], kwargs: dict[str, Any], rows: Rows) -> Rows | None:
     """Rows in another order, or the rows of a matrix as its columns."""
     shows = _shown(func, args, kwargs, rows, torch.float32)
-    if shows is None:
-        return None
     size, rank = rows.shape(), len(rows.lead)
     whole = _without_data(size, torch.float32)
-    for axes in _orders(len(size), rank):
+    orders = [] if shows is None else _orders(len(size), rank)
+    for axes in orders:
         turned = whole.permute(axes)
-        if (turned.shape, turned.stride()) == (shows.shape, shows.stride()):
+        if shows is not None and (turned.shape, turned.stride()) == (shows.shape, shows.stride()):
             if axes == (0, 2, 1) and rank == 2 and len(size) == 3:
                 return Rows(rows.value, rows.lead, True)
-            front = axes[:rank]
-            return _selected(rows, lambda tensor: tensor.permute(*front, *range(rank, tensor.dim())))
+            return turned_rows(rows, axes[:rank])
     return None
+
+
+def turned_rows(rows: Rows, axes: Sequence[int] = (1, 0)) -> Rows:
+    """Rows in another order of their axes."""
+    return _selected(rows, lambda tensor: tensor.permute(*axes, *range(len(axes), tensor.dim())))
 
 
 def _orders(dims: int, rank: int) -> list[tuple[int, ...]]:

@@ -98,12 +98,17 @@ class Waiting(Tensor):
             else:
                 self._by_pieces()
         assert self._whole is not None
-        return self._whole
+        return _Numbers.apply(self) if self._is_returned() else self._whole  # type: ignore[no-any-return, no-untyped-call]
 
     def _known(self) -> Any:
         """What it is for functions that may follow."""
         self._check()
-        return self._what if self._whole is None else self._whole
+        return self._what if self._whole is None and not self._is_returned() else self.whole()
+
+    def _is_returned(self) -> bool:
+        """Whether a function of autograd has returned it, and given it a history."""
+        with DisableTorchFunctionSubclass():
+            return self.grad_fn is not None
 
     def _unless_plain(self) -> Tensor:
         """Its numbers at once, if they are few and have no gradients: it may be read when weights have changed."""
@@ -155,8 +160,8 @@ class Waiting(Tensor):
 
     def _others(self) -> Iterator[Waiting]:
         """What else is made of the same logits, and is not computed, in the order in which it was made."""
-        waiting = dict.fromkeys(waits for one in self._scores for waits in one.waiting)
-        for waits in waiting:
+        waiting = {id(waits): waits for one in self._scores for waits in one.waiting}
+        for waits in waiting.values():
             if (one := waits()) is not None and one is not self and one._whole is None:
                 yield one
 
@@ -166,6 +171,19 @@ class Waiting(Tensor):
 
 def _values_of(what: Rows | Total) -> list[Value]:
     return [value for value, _ in what.parts] if isinstance(what, Total) else [what.value]
+
+
+class _Numbers(torch.autograd.Function):
+    """The numbers of what waits, with its history."""
+
+    @staticmethod
+    def forward(ctx: Any, waiting: Waiting) -> Tensor:
+        assert waiting._whole is not None
+        return waiting._whole.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
 
 
 class _Part:
