@@ -4,7 +4,8 @@ A step is a head, a loss and their backward, with 4 x 256 hidden states of width
 allocator, without weights and hidden states, but with their gradients. Each way runs in a process of its own. A
 difference is the largest of a gradient from eager's, as a share of the largest number in it. Seconds are those of the
 processor.
-Run: ``python tests/benchmarks/losses_by_rows.py [--words 16000,128000] [--losses a,b] [--ways a,b] [--json F] [--docs]``.
+Run: ``python tests/benchmarks/losses_by_rows.py [--words 16000,128000] [--losses a,b] [--ways a,b] [--json F]
+[--docs]``.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1])]
-
 from paid_steps import allocated
 from reporting import arguments, mib, report
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 WAYS = ("eager", "fit", "linear_cross_entropy", "auto_chunker", "plan")
 HEAD = ("loss", "words", "way", "MiB", "of eager", "difference", "seconds", "of eager")
@@ -79,9 +80,9 @@ def cells_of(row: dict[str, Any]) -> list[str]:
 def one(loss: str, words: int, way: str, expected: Path) -> dict[str, Any]:
     """The figures of this process. Eager leaves its gradients in a file."""
     import torch
-    from builders.row_losses import LOSSES, Scored
 
     import memplan
+    from builders.row_losses import LOSSES, Scored
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -104,8 +105,7 @@ def one(loss: str, words: int, way: str, expected: Path) -> dict[str, Any]:
         run(*args).backward()
 
     step()
-    assert hidden.grad is not None and model.head.weight.grad is not None
-    found = [hidden.grad, model.head.weight.grad]
+    found: list[Any] = [hidden.grad, model.head.weight.grad]
     if way == "eager":
         torch.save(found, expected)
     pairs = zip(found, torch.load(expected), strict=True)

@@ -23,7 +23,7 @@ _SUMS = {Tensor.sum, torch.sum, Tensor.mean, torch.mean}
 _LOG_SOFTMAX = {Tensor.log_softmax, torch.log_softmax, functional.log_softmax}
 _LOGSUMEXP = {Tensor.logsumexp, torch.logsumexp}
 _GATHER = {Tensor.gather, torch.gather}
-_ARITHMETIC = {
+_ARITHMETIC: dict[Any, str] = {
     **dict.fromkeys((Tensor.add, torch.add), "add"),
     **dict.fromkeys((Tensor.sub, torch.sub), "sub"),
     **dict.fromkeys((Tensor.mul, torch.mul), "mul"),
@@ -57,8 +57,8 @@ def followed(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     lead = waiting[0].lead
     if first is not None and len(waiting) == 1 and (found := _of_classes(func, args, kwargs, first)) is not None:
         return found
-    given = pytree.tree_map(_value, (tuple(args), kwargs), is_leaf=_is_waiting)
-    made = made_by_rows(func, *given, lead)
+    given, named = pytree.tree_map(_value, (tuple(args), kwargs), is_leaf=_is_waiting)
+    made = made_by_rows(func, given, named, lead)
     if isinstance(made, Value):
         return Rows(made, lead)
     return None if made is None else type(made)([Rows(one, lead) for one in made])
@@ -194,8 +194,10 @@ def _weight_of_targets(how: dict[str, Any]) -> Any:
 def _each_of_classes(
     func: Any, input: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float = 0.0
 ) -> Rows | None:
-    """The loss of each target, where targets are numbers of classes that weigh the same."""
-    if not isinstance(input, Rows) or not isinstance(target, Tensor) or isinstance(target, Rows) or weight is not None:
+    """The loss of each target, where targets are numbers of classes."""
+    if not isinstance(input, Rows) or not isinstance(target, Tensor):
+        return None
+    if weight is not None and (weight.requires_grad or label_smoothing):
         return None
     size = input.shape()
     if target.dtype != torch.int64 or len(input.value.trail) != 1 or target.shape != (size[0], *size[2:]):
@@ -208,7 +210,12 @@ def _each_of_classes(
         if found is None:
             return None
         logits = found
-    return Rows(_entropy(logits, target.reshape(-1), ignore_index, label_smoothing), input.lead)
+    target = target.reshape(-1)
+    lost = _entropy(logits, target, ignore_index, label_smoothing)
+    if weight is not None:
+        weighs = Given(weight[target.where(target != ignore_index, 0)])
+        lost = Made(torch.mul, (lost, weighs), {}, 1, _meta(lost))
+    return Rows(lost, input.lead)
 
 
 def _entropy(logits: Value, target: Tensor, ignored: int = -100, smoothing: float = 0.0) -> Value:
@@ -300,7 +307,7 @@ def _of_totals(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Total 
         second = _times(second, -1.0) if isinstance(second, Total) else -second
     if len(totals) == 1:
         total, number = (first, second) if isinstance(first, Total) else (second, first)
-        return total._replace(plus=total.plus + number)  # type: ignore[no-any-return]
+        return total._replace(plus=total.plus + number)
     if not {*scores_of(_values(first))} & {*scores_of(_values(second))}:
         return None
     return Total([*first.parts, *second.parts], dtype, first.plus + second.plus)

@@ -36,7 +36,7 @@ def ctc(
     """
     lengths, of_targets = lengths[which], of_targets[which]
     count = which.stop - which.start
-    each = log_probs.unflatten(0, (count, -1))
+    each = log_probs.reshape(count, -1, log_probs.shape[1])
     loss = functional.ctc_loss(each.transpose(0, 1), targets[which], lengths, of_targets, reduction="none", **how)
     if mean:
         loss = loss / torch.as_tensor(of_targets, device=loss.device).clamp(min=1)

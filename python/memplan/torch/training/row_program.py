@@ -142,10 +142,10 @@ class Program:
         scores = [value for value in order if isinstance(value, Scores)]
         held = sum(prod(v.trail) for v in order if isinstance(v, (Scores, Made, Part)) and v.is_wide())
         for value, step in zip(order, self._steps, strict=True):
-            if step.call is not None and not step.call.owned and any(source.is_wide() for source in value.sources()):
+            if step.call is not None and not step.call.owned and value.reads_wide():
                 held += 2 * value.widest
                 break
-        most = sum(one.weight.numel() for one in scores) // _SHARE
+        most: int = sum(one.weight.numel() for one in scores) // _SHARE
         most = max(most, sum(one.hidden.tensor.numel() for one in scores))
         unit = max((value.unit for value in order if isinstance(value, Made)), default=0) or _LEAST
         return max(unit, most // max(held, 1) // unit * unit)

@@ -32,7 +32,14 @@ class Value:
 
     def is_wide(self) -> bool:
         """Whether rows are nearly as long as those of logits."""
-        return prod(self.trail) * _FEW > self.widest
+        return self._is_beside(self)
+
+    def reads_wide(self) -> bool:
+        """Whether it is computed of such rows."""
+        return any(source._is_beside(self) for source in self.sources())
+
+    def _is_beside(self, other: Value) -> bool:
+        return prod(self.trail) * _FEW > other.widest
 
     def sources(self) -> Iterator[Value]:
         """The values that it is computed of."""
@@ -142,8 +149,8 @@ def moved(value: Value, move: Callable[[Tensor], Tensor]) -> Value:
             known[one] = Given(move(one.tensor))
         elif isinstance(one, Scores):
             hidden: Any = known[one.hidden]
-            known[one] = Scores(one.head, hidden, one.trained)
-            known[one].waiting = one.waiting
+            scores = known[one] = Scores(one.head, hidden, one.trained)
+            scores.waiting = one.waiting
         elif isinstance(one, Part):
             of: Any = known[one.of]
             known[one] = Part(of, one.place, _like(one, of.rank))
@@ -229,11 +236,13 @@ def _tried(func: Any, leaves: Sequence[Any], nest: Any, taken: Sequence[_Way], l
     for place, stand in enumerate(stands):
         if result is stand and isinstance(leaves[place], Value):
             return leaves[place]
+    if any(_name(ran) in _PRODUCTS for ran in noted.ops):
+        return None  # layers of a network, which would run twice
     if any(way.spread for way in taken) and not all(map(_is_pointwise, noted.ops)):
         return None
     found = _results(result, noted.ops, lie, front)
     widest = max(prod(leaf.trail) for leaf in leaves if isinstance(leaf, Value))
-    if not found or max(prod(one.shape[rank:]) for one in found) > _most(noted.ops, lie, widest):
+    if not found or max(prod(one.shape[rank:]) for one in found) > widest:
         return None
     given = {id(stand) for stand in stands}
     if any(id(tensor) in given for ran in noted.ops for tensor in mutated(ran.func, ran.args, ran.kwargs)):
@@ -257,12 +266,6 @@ def _results(result: Any, ops: Sequence[Ran], lie: dict[int, tuple[int, int]], f
     if after is None or any(after.get(id(one)) != (rank - 1, rank - 1) for one in found):
         return []
     return found
-
-
-def _most(ops: Sequence[Ran], lie: dict[int, tuple[int, int]], widest: int) -> int:
-    """Numbers that a row of a result may have: few, where rows are multiplied by a matrix."""
-    multiplies = any(_name(ran) in _PRODUCTS for ran in ops)
-    return widest // _FEW if multiplies else widest
 
 
 def _is_pointwise(ran: Ran) -> bool:

@@ -98,7 +98,7 @@ class Waiting(Tensor):
             else:
                 self._by_pieces()
         assert self._whole is not None
-        return _Numbers.apply(self) if self._is_returned() else self._whole  # type: ignore[no-any-return, no-untyped-call]
+        return _Numbers.apply(self) if self._is_returned() else self._whole  # type: ignore[no-untyped-call]
 
     def _known(self) -> Any:
         """What it is for functions that may follow."""

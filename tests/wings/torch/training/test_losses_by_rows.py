@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from builders.row_losses import LOSSES, Model, Scored  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 import memplan  # noqa: E402
+from builders.row_losses import LOSSES, Model, Scored  # noqa: E402
 from memplan.torch.training import row_losses  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
 from memplan.torch.training.heads import Event, heads_in, with_heads  # noqa: E402
@@ -86,7 +86,7 @@ FOLLOWED: dict[str, Any] = {
     "classes second": lambda m, ids: F.cross_entropy(m.head(m.hidden).mT, ids, label_smoothing=0.1),
     "several results": lambda m, ids: m.head(m.hidden).max(-1).values.sum() - m.head(m.hidden).topk(2)[0].mean(),
     "detached": lambda m, ids: _detached(m.head(m.hidden)),
-    "both": lambda m, ids: F.kl_div(*(m.head(m.hidden * k).log_softmax(-1) for k in (1, 2)), log_target=True),
+    "both": lambda m, ids: F.kl_div(*(m.head(m.hidden * k).log_softmax(-1) for k in (1, 2)), None, None, "sum", True),
     "a total, a number": lambda m, ids: 3 - (2 * m.head(m.hidden).logsumexp(-1).mean() / torch.tensor(4.0) + 1) / 2,
     "no rows count": lambda m, ids: F.cross_entropy(
         m.head(m.hidden).flatten(0, 1), ids.flatten() * 0 - 100
@@ -143,14 +143,14 @@ def test_totals_of_the_same_logits_are_computed_together(monkeypatch: pytest.Mon
 
     model = small(score)
     expected = gradients(model)
-    known = [float(one) for one in model.seen]
+    known = [one.item() for one in model.seen]
     with with_heads(model, ["head"]), monkeypatch.context() as patch:
         patch.setattr("torch.nn.functional.linear", counting)
         torch.testing.assert_close(gradients(model), expected)
         assert sum(sizes) == ROWS
         with torch.no_grad():
             model.head.weight.mul_(2.0)
-        assert [float(one) for one in model.seen] == pytest.approx(known)  # they are known since
+        assert [one.item() for one in model.seen] == pytest.approx(known)  # they are known since
         assert sum(sizes) == ROWS
 
 
