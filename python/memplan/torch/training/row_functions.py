@@ -170,7 +170,7 @@ def _ctc(
     """The CTC loss of log-probabilities (length, sequences, classes): whole sequences are in a piece."""
     if reduction not in ("mean", "sum") or not isinstance(log_probs, Rows):
         return None
-    if len(log_probs.lead) != 2 or len(log_probs.value.trail) != 1 or log_probs.behind or targets.dim() != 2:
+    if len(log_probs.lead) != 2 or len(log_probs.value.trail) != 1 or log_probs.behind:
         return None
     rows = turned_rows(log_probs)
     args = (rows.value, targets, input_lengths, target_lengths, how, reduction == "mean")

@@ -34,10 +34,14 @@ def ctc(
 
     The others have 0. ``mean``: a loss is divided by the length of its target. `which`: these sequences.
     """
-    lengths, of_targets = lengths[which], of_targets[which]
-    count = which.stop - which.start
+    if targets.dim() == 1:  # one after another
+        ends = torch.as_tensor(of_targets).cumsum(0).tolist()
+        targets = targets[ends[which.start - 1] if which.start else 0 : ends[which.stop - 1]]
+    else:
+        targets = targets[which]
+    lengths, of_targets, count = lengths[which], of_targets[which], which.stop - which.start
     each = log_probs.reshape(count, -1, log_probs.shape[1])
-    loss = functional.ctc_loss(each.transpose(0, 1), targets[which], lengths, of_targets, reduction="none", **how)
+    loss = functional.ctc_loss(each.transpose(0, 1), targets, lengths, of_targets, reduction="none", **how)
     if mean:
         loss = loss / torch.as_tensor(of_targets, device=loss.device).clamp(min=1)
     return torch.cat([loss[:, None], loss.new_zeros(count, each.shape[1] - 1)], 1).flatten()
