@@ -15,7 +15,7 @@ from ..private import FakeTensor, pytree
 from . import row_losses
 from .row_values import Given, Made, Value, made_by_rows, scores_of
 from .row_views import Rows, turned_rows, viewed
-from .sweeps import Total
+from .sweeps import Total, has_no_data
 
 _NO_CLASS = torch.iinfo(torch.int64).min
 _REDUCTIONS = ("mean", "sum", "batchmean")
@@ -280,8 +280,10 @@ def _as_classes(index: Any, rows: Rows) -> Tensor | None:
     if not all(isinstance(part, Tensor) and part.dtype == torch.int64 and part.shape == rows.lead for part in index):
         return None
     first, classes = index
-    if not isinstance(first, FakeTensor) and not torch.equal(first, torch.arange(len(first), device=first.device)):
-        return None  # without data, it is thought to be so
+    if not has_no_data() and (  # in which it is thought to be so
+        isinstance(first, FakeTensor) or not torch.equal(first, torch.arange(len(first), device=first.device))
+    ):
+        return None
     return torch.where(classes < 0, classes + rows.value.trail[0], classes)
 
 

@@ -97,6 +97,7 @@ READ: dict[str, Any] = {
     "written to": lambda m, ids: _written_to(m.head(m.hidden)),
     "chance": lambda m, ids: _by_chance(m.head(m.hidden)),
     "a product": lambda m, ids: (m.head(m.hidden) @ torch.eye(WORDS).double()[:, :99]).square().sum(),
+    "places in another order": lambda m, ids: m.head(m.hidden[0])[torch.arange(ROWS // 4).flip(0), ids[0]].sum(),
     "a norm of all": lambda m, ids: torch.linalg.vector_norm(m.head(m.hidden)),
 }
 
@@ -250,3 +251,13 @@ def test_a_step_holds_little_beside_its_gradients() -> None:
         assert found.before.total - found.before.kept > 10 * weights
         assert found.after.total - found.after.kept < 1.6 * weights
         assert (found.added_cost > 0.1) == (name == "DPO")
+
+
+def test_a_step_without_data_runs_a_few_pieces() -> None:
+    model = small(lambda m, ids: m.head(m.hidden).logsumexp(-1).mean())
+    ops = []
+    for rows in (100, 1000):
+        model.hidden = nn.Parameter(torch.randn(4, rows, WIDTH).double())
+        ops.append(len(Step(model, (IDS,), heads=("head",)).run().size))
+    assert ops[0] == ops[1]
+    same(model)
