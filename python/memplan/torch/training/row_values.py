@@ -7,12 +7,14 @@ loops of the operators that it runs say so: it is tried on tensors without data.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import islice, product
 from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 from ..private import disable_current_modes, pytree, version_of
 from ..reading.effects import mutated
@@ -114,6 +116,15 @@ class Part(Value):
 
     def sources(self) -> Iterator[Value]:
         yield self.of
+
+
+def unhooked() -> AbstractContextManager[Any]:
+    """Meanwhile, autograd keeps tensors as they are, whatever hooks are around."""
+    return saved_tensors_hooks(_same, _same)
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
 
 
 def in_order(values: Sequence[Value]) -> list[Value]:
@@ -229,7 +240,7 @@ def _tried(func: Any, leaves: Sequence[Any], nest: Any, taken: Sequence[_Way], l
     noted = Noted()
     args, kwargs = pytree.tree_unflatten(stands, nest)
     try:
-        with disable_current_modes(), noted:
+        with disable_current_modes(), noted, unhooked():
             result = func(*args, **kwargs)
     except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
         return None  # the error is that of whole logits

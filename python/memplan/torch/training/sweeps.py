@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.autograd.graph import saved_tensors_hooks
 
 from .row_gradients import Gradients
 from .row_program import Program
-from .row_values import Scores, Value
+from .row_values import Scores, Value, unhooked
 
 _SKIPS = ContextVar("_SKIPS", default=False)
 
@@ -115,7 +114,7 @@ def _run(
     """What is wanted, and gradients of what is given, for these of what is wanted."""
     gradients = None if tangents is None else Gradients(given, needed, program.apart)
     sums = [_Sum(one, program.rows) for one in wanted]
-    with torch.autocast(given[0].device.type, enabled=False), saved_tensors_hooks(_same, _same):  # not those around
+    with torch.autocast(given[0].device.type, enabled=False), unhooked():
         begins = range(0, program.rows, program.piece)
         for begin in [*begins[:2], *begins[2:][-1:]] if has_no_data() else begins:
             end = min(begin + program.piece, program.rows)
@@ -128,10 +127,6 @@ def _run(
                 values.clear()
                 gradients.add(roots, begin, end)
     return [one.result() for one in sums], [] if gradients is None else gradients.all()
-
-
-def _same(tensor: Any) -> Any:
-    return tensor
 
 
 def _roots(

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: E402
 import memplan  # noqa: E402
 from builders.row_losses import LOSSES, Model, Scored  # noqa: E402
 from memplan.torch.training import row_losses  # noqa: E402
+from memplan.torch.training.checkpointing import again  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
 from memplan.torch.training.heads import Event, heads_in, with_heads  # noqa: E402
 from memplan.torch.training.waiting import Waiting  # noqa: E402
@@ -251,6 +252,12 @@ def test_a_step_holds_little_beside_its_gradients() -> None:
         assert found.before.total - found.before.kept > 10 * weights
         assert found.after.total - found.after.kept < 1.6 * weights
         assert (found.added_cost > 0.1) == (name == "DPO")
+
+
+def test_modules_that_run_again_may_hold_heads() -> None:
+    model = nn.Sequential(Model(WORDS, WIDTH, LOSSES["z-loss"]), nn.Identity()).double()
+    with again(model, "cpu").applied(["0"]):
+        same(model, heads=("0.head",))
 
 
 def test_a_step_without_data_runs_a_few_pieces() -> None:
