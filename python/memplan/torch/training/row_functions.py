@@ -13,9 +13,10 @@ from torch.nn import functional
 
 from ..private import FakeTensor, pytree
 from . import row_losses
-from .row_values import Given, Made, Value, made_by_rows, scores_of
+from .row_values import Given, Made, Value, made_by_rows
 from .row_views import Rows, turned_rows, viewed
 from .sweeps import Total, has_no_data
+from .totals import exact, of_totals
 
 _NO_CLASS = torch.iinfo(torch.int64).min
 _REDUCTIONS = ("mean", "sum", "batchmean")
@@ -23,14 +24,6 @@ _SUMS = {Tensor.sum, torch.sum, Tensor.mean, torch.mean}
 _LOG_SOFTMAX = {Tensor.log_softmax, torch.log_softmax, functional.log_softmax}
 _LOGSUMEXP = {Tensor.logsumexp, torch.logsumexp}
 _GATHER = {Tensor.gather, torch.gather}
-_ARITHMETIC: dict[Any, str] = {
-    **dict.fromkeys((Tensor.add, torch.add), "add"),
-    **dict.fromkeys((Tensor.sub, torch.sub), "sub"),
-    **dict.fromkeys((Tensor.mul, torch.mul), "mul"),
-    **dict.fromkeys((Tensor.div, torch.div), "div"),
-    **dict.fromkeys((Tensor.neg, torch.neg), "neg"),
-    Tensor.__rsub__: "__rsub__",
-}
 
 
 def followed(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -40,7 +33,7 @@ def followed(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return None  # it writes, or does something else
     leaves = pytree.tree_leaves((args, kwargs), is_leaf=_is_waiting)
     if any(isinstance(leaf, Total) for leaf in leaves):
-        return _of_totals(func, args, kwargs)
+        return of_totals(func, args, kwargs)
     waiting = [leaf for leaf in leaves if isinstance(leaf, Rows)]
     if not waiting:
         return None
@@ -148,7 +141,7 @@ def _loss(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     factor: Any = 1.0
     if reduction == "mean":
         weight = _weight_of_targets(how) if by_class else each.shape().numel()
-        factor = None if weight is None else 1.0 / _exact(weight)
+        factor = None if weight is None else 1.0 / exact(weight)
     if reduction == "batchmean":
         factor = 1.0 / how["input"].shape()[0]
     return None if factor is None else _total(each, factor)
@@ -285,54 +278,3 @@ def _as_classes(index: Any, rows: Rows) -> Tensor | None:
     ):
         return None
     return torch.where(classes < 0, classes + rows.value.trail[0], classes)
-
-
-def _of_totals(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Total | None:
-    """Sums, differences and multiples of totals."""
-    name = _ARITHMETIC.get(func)
-    if name is None or kwargs or len(args) != (1 if name == "neg" else 2):
-        return None
-    totals = [one for one in args if isinstance(one, Total)]
-    dtype = totals[0].dtype
-    if any(total.dtype != dtype for total in totals) or not all(
-        isinstance(one, Total) or _is_number(one, dtype) for one in args
-    ):
-        return None
-    if name == "neg":
-        return _times(args[0], -1.0)
-    first, second = reversed(args) if name == "__rsub__" else args
-    if name == "mul":
-        return None if len(totals) > 1 else _times(totals[0], second if first is totals[0] else first)
-    if name == "div":
-        return None if len(totals) > 1 or second is totals[0] else _times(first, 1.0, second)
-    if name != "add":
-        second = _times(second, -1.0) if isinstance(second, Total) else -second
-    if len(totals) == 1:
-        total, number = (first, second) if isinstance(first, Total) else (second, first)
-        return total._replace(plus=total.plus + number)
-    if not {*scores_of(_values(first))} & {*scores_of(_values(second))}:
-        return None
-    return Total([*first.parts, *second.parts], dtype, first.plus + second.plus)
-
-
-def _values(total: Total) -> list[Value]:
-    return [value for value, _ in total.parts]
-
-
-def _times(total: Total, factor: Any, over: Any = 1.0) -> Total:
-    factor, over = _exact(factor), _exact(over)
-    return Total([(value, own * factor / over) for value, own in total.parts], total.dtype, total.plus * factor / over)
-
-
-def _exact(number: Any) -> Any:
-    """A number as float64."""
-    return number.double() if isinstance(number, Tensor) else number
-
-
-def _is_number(one: Any, dtype: torch.dtype) -> bool:
-    """Whether it is a number, or a tensor of one without gradient, with which a total keeps its dtype."""
-    if isinstance(one, (int, float)):
-        return True
-    if not isinstance(one, Tensor) or one.dim() or one.requires_grad:
-        return False
-    return torch.result_type(torch.empty((), dtype=dtype, device="meta"), one) == dtype
