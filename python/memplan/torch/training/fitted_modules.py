@@ -22,6 +22,7 @@ from .floor import Floor, floor_of, floor_of_code, worst_of
 from .heads import with_heads
 from .reads import ChangedError
 from .rows import Noted
+from .sweeps import few_pieces
 from .updating import UpdatesAsYouGo, check
 
 _TRIALS = 8  # sets of modules that are tried
@@ -68,7 +69,7 @@ class Step:
         """The step without data; with `updates`, gradients are used as they come."""
         how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch, "around": around}
         how["going"] = UpdatesAsYouGo if updates else None
-        with with_heads(self.model, self.heads):
+        with with_heads(self.model, self.heads), few_pieces():
             return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
     def forward(self, dropping: bool) -> DryRun:
@@ -100,13 +101,18 @@ def applied(ways: Sequence[Way], modules: Sequence[Sequence[str]]) -> ExitStack:
 
 
 def fit_modules(
-    step: Step, budget: int | str, ways: Sequence[Way], updates: bool, must: bool, heads: Sequence[str] | None = None
+    step: Step,
+    budget: int | str,
+    ways: Sequence[Way],
+    updates: bool,
+    must: bool,
+    heads: Mapping[str, float] | None = None,
 ) -> Chosen:
     """Modules with which a step is within the budget, by a step without data in which they do what they will do.
 
     All ways together are tried, and each alone: the choice is greedy. With `updates`, gradients may be used as they
     come, which costs nothing; with `must`, it is an error if the optimizer cannot. The logits of `heads` may never be
-    whole, which costs nothing either; None: ops run as a whole. InfeasibleError if no such modules were found.
+    whole, which costs these operations; None: ops run as a whole. InfeasibleError if no such modules were found.
     """
     asked = sizes.budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
@@ -116,16 +122,18 @@ def fit_modules(
     nothing = Chosen(((),) * len(ways), 0.0, before, before, usual, share=share)
     if limit is not None and before.total <= limit:
         return nothing
-    heads = heads and [name for name in heads if name not in usual.not_again]
+    heads = heads and {name: again for name, again in heads.items() if name not in usual.not_again}
+    work, again = max(sum(usual.cost), 1.0), 0.0
     if heads:
         lean = replace(step, heads=tuple(heads))
         without = lean.run(watch=True)
         if of_run(without, step.device).total < before.total:
-            step, usual = lean, without
-            nothing = replace(nothing, after=of_run(usual, step.device), run=usual, heads=step.heads)
+            step, usual, again = lean, without, sum(heads.values())
+            after = of_run(usual, step.device)
+            nothing = replace(nothing, added_cost=again / work, after=after, run=usual, heads=step.heads)
     found = _updating(step, must) if updates else None
     updates, found = found is not None, found or usual
-    search = _Search(step, found, before, ways, updates)
+    search = _Search(step, found, before, ways, updates, work, again)
     tried = [nothing, search.tried([])] if updates else [nothing]
     if limit is None or tried[-1].after.total > limit:
         each = [candidates_of(found, way, way.refused(usual)) for way in ways]
@@ -178,8 +186,18 @@ def _updating(step: Step, must: bool) -> DryRun | None:
 class _Search:
     """Looks for modules with which a step holds little, and tries what it finds."""
 
-    def __init__(self, step: Step, found: DryRun, before: result.Estimate, ways: Sequence[Way], updates: bool) -> None:
+    def __init__(
+        self,
+        step: Step,
+        found: DryRun,
+        before: result.Estimate,
+        ways: Sequence[Way],
+        updates: bool,
+        work: float,
+        again: float,
+    ) -> None:
         self._step, self._found, self._before, self._ways, self._updates = step, found, before, ways, updates
+        self._work, self._again = work, again  # the cost of a step as it was, and what heads add
         load, total = step_load(found, step.device), of_run(found, step.device).total
         # What else is held at all times, such as rounding of what is kept, is added.
         self._need = load + (total - int(load.max()))
@@ -218,7 +236,7 @@ class _Search:
 
     def tried(self, chosen: list[Candidate]) -> Chosen:
         """A step without data in which they give up what they keep."""
-        cost = sum(candidate.cost for candidate in chosen) / max(sum(self._found.cost), 1.0)
+        cost = (sum(candidate.cost for candidate in chosen) + self._again) / self._work
         return self._run(_by_way(self._found, chosen, self._ways), cost, self._updates)
 
     def without_updates(self, chosen: Chosen, limit: int) -> Chosen:

@@ -59,9 +59,9 @@ def fit(
     and gradients are those without, bit for bit; up to rounding where something runs in pieces.
 
     A module can run in pieces if its rows (samples of a batch, tokens) are independent, and it draws no random numbers:
-    a few rows at a time, once more in the backward pass. The logits of a linear layer whose cross entropy is the loss
-    are computed a few rows at a time, with their gradients, in forward. They are never whole, unless something else
-    reads them.
+    a few rows at a time, once more in the backward pass. The logits of a linear layer are computed a few rows at a time
+    if all that is made of them works by rows: of what is summed over all rows, with its gradients, in forward; of a few
+    numbers of each row, once more in the backward pass. They are never whole, unless something else reads them.
 
     A module that computes again draws the same random numbers, and what forward changes on it changes once. If it would
     read a tensor that was written to since, the backward pass raises an `UnsupportedError` that names both.
@@ -120,7 +120,7 @@ def fit(
         if noted is not None:
             made["split"] = lambda: in_pieces(model, noted.independent())
         ways = {name: made[name]() for name in MODULES if name in allowed}
-        heads = None if noted is None else heads_in(noted)
+        heads = None if noted is None else heads_in(run)
         try:
             found = fit_modules(run, budget, [*ways.values()], updates, must, heads)
         except InfeasibleError as error:

@@ -22,6 +22,7 @@ from ..reading.effects import draws, flat_tensors
 from ..reading.loops import loops_of
 
 Axes = tuple[int, int]
+_LOSS_OF_CLASSES = torch.ops.aten.nll_loss_forward.default
 
 
 @dataclass
@@ -36,7 +37,7 @@ class NotedCall:
     result: Any = None
 
 
-class _Ran(NamedTuple):
+class Ran(NamedTuple):
     """An operator that ran."""
 
     func: Any
@@ -51,14 +52,14 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[NotedCall] = []
-        self.ops: list[_Ran] = []
+        self.ops: list[Ran] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func.namespace != "prim":  # which asks what a tensor is
-            self.ops.append(_Ran(func, args, kwargs or {}, result))
+            self.ops.append(Ran(func, args, kwargs or {}, result))
         return result
 
     @contextmanager
@@ -111,25 +112,27 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
         ops = self.ops[call.first : call.last]
         for axes in dict.fromkeys([(0, x.dim() - 2), (0, 0)]):
             lead = x.shape[: axes[1] + 1]
-            if prod(lead) > 1 and result.shape[: axes[1] + 1] == lead and _follows(ops, x, axes, result):
-                return axes
+            if prod(lead) > 1 and result.shape[: axes[1] + 1] == lead:
+                lie = kept_apart(ops, {id(x): trimmed(x, axes)})
+                if lie is not None and lie.get(id(result)) == trimmed(result, axes):
+                    return axes
         return None
 
 
-def _follows(ops: Sequence[_Ran], x: Tensor, axes: Axes, result: Tensor) -> bool:
-    """Whether rows of x become the same rows of the result, each by itself."""
-    lie = {id(x): _trimmed(x, axes)}
+def kept_apart(ops: Sequence[Ran], lie: dict[int, Axes]) -> dict[int, Axes] | None:
+    """Where rows lie, by tensors' ids, after operators: ``lie`` says where before. None if rows become mixed."""
+    lie = dict(lie)
     for func, args, kwargs, made in ops:
         given = list(flat_tensors([args, kwargs]))
         if not any(id(tensor) in lie for tensor in given):
             if draws(func, args, kwargs) or schema_of(func).is_mutable:
-                return False
+                return None
             continue
         rows = _rows_made(func, args, kwargs, made, lie)
         if rows is None:
-            return False
+            return None
         lie.update(rows)
-    return lie.get(id(result)) == _trimmed(result, axes)
+    return lie
 
 
 def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes]) -> dict[int, Axes] | None:
@@ -141,9 +144,10 @@ def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes
     for loop in loops_of(func, args, kwargs, made):
         read = [(lie.get(id(tensor)), rows) for tensor, rows in loop.inputs]
         alike = all(rows is None if at is None else rows is not None and rows == (at, 1, 1, 0) for at, rows in read)
+        early = loop.early and func is not _LOSS_OF_CLASSES  # of which each row has its own, or none
         if (
             alike
-            and not (loop.sums or loop.early or loop.statistics)
+            and not (loop.sums or early or loop.statistics)
             and all(written.step == 1 for _, written in loop.writes)
         ):
             return {id(tensor): written.axes for tensor, written in loop.writes}
@@ -163,7 +167,7 @@ def _writes(func: Any) -> list[Any]:
     return [argument.alias_info for argument in schema_of(func).arguments if argument.alias_info is not None]
 
 
-def _trimmed(tensor: Tensor, axes: Axes) -> Axes:
+def trimmed(tensor: Tensor, axes: Axes) -> Axes:
     """The axes without those of size 1 at both ends, as loops name them."""
     long = [axis for axis in range(axes[0], axes[1] + 1) if tensor.shape[axis] != 1]
     return (long[0], long[-1]) if long else axes

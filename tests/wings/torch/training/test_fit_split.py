@@ -16,7 +16,8 @@ from torch.nn import functional as F  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
-from memplan.torch.training.heads import Logits, with_heads  # noqa: E402
+from memplan.torch.training.heads import with_heads  # noqa: E402
+from memplan.torch.training.waiting import Waiting  # noqa: E402
 
 ROWS, WIDTH, WORDS = 640, 8, 300
 
@@ -51,6 +52,13 @@ def with_ignored(logits: Tensor, ids: Tensor) -> Tensor:
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "weighted": lambda logits, ids: F.cross_entropy(
+        logits.flatten(0, 1), ids.flatten(), weight=torch.arange(WORDS).double()
+    ),
+    "each": lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").square().mean(),
+    "read too": lambda logits, ids: LOSSES["flat"](logits, ids) + logits.square().mean(),
+    "part": lambda logits, ids: LOSSES["flat"](logits[..., : WORDS // 2], ids % (WORDS // 2)),
+    "one token": lambda logits, ids: F.cross_entropy(logits[:, -1], ids[:, -1]),
     "flat": lambda logits, ids: F.cross_entropy(logits.view(-1, logits.size(-1)), ids.view(-1)),
     "shifted": shifted,
     "ignored and smoothed": with_ignored,
@@ -62,15 +70,8 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "two losses": lambda logits, ids: sum((LOSSES["flat"](logits, ids), LOSSES["classes first"](logits, ids))),
 }
 WHOLE: dict[str, Callable[[Tensor, Tensor], Any]] = {
-    "weighted": lambda logits, ids: F.cross_entropy(
-        logits.flatten(0, 1), ids.flatten(), weight=torch.arange(WORDS).double()
-    ),
-    "each": lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none").square().mean(),
-    "read too": lambda logits, ids: LOSSES["flat"](logits, ids) + logits.square().mean(),
     "changed": lambda logits, ids: LOSSES["flat"](logits.mul_(0.5), ids),
     "changed behind": lambda logits, ids: [logits.view(-1, WORDS), logits.mul_(0.5)][0].logsumexp(-1).sum(),
-    "part": lambda logits, ids: LOSSES["flat"](logits[..., : WORDS // 2], ids % (WORDS // 2)),
-    "one token": lambda logits, ids: F.cross_entropy(logits[:, -1], ids[:, -1]),
     "probabilities": lambda logits, ids: F.cross_entropy(logits.flatten(0, 1), F.one_hot(ids.flatten(), WORDS) * 1.0),
 }
 
@@ -158,10 +159,10 @@ def test_half_precision() -> None:
     torch.testing.assert_close(found, expected, rtol=0.05, atol=2e-4)
     small = Model(lambda logits, _: logits)
     with with_heads(small, ["head"]):
-        assert isinstance(small(ids), Logits)
+        assert isinstance(small(ids), Waiting)
         with torch.autocast("cpu"):
-            assert not isinstance(small(ids), Logits)  # what is computed later would have another dtype
-        assert not isinstance(small.half()(ids), Logits)  # losses are scaled there
+            assert not isinstance(small(ids), Waiting)  # what is computed later would have another dtype
+        assert not isinstance(small.half()(ids), Waiting)  # losses are scaled there
 
 
 def test_a_loss_under_autocast_gets_whole_logits() -> None:
@@ -183,7 +184,7 @@ def test_whatever_reads_logits_gets_them() -> None:
     expected = model(ids)
     with with_heads(model, ["head"]):
         logits = model(ids)
-        assert (type(logits), logits.shape, logits.dtype) == (Logits, expected.shape, expected.dtype)
+        assert (type(logits), logits.shape, logits.dtype) == (Waiting, expected.shape, expected.dtype)
         assert logits.requires_grad
         assert torch.equal(logits.argmax(-1), expected.argmax(-1))
         assert torch.equal(pickle.loads(pickle.dumps(model(ids).detach())), expected)
