@@ -53,6 +53,8 @@ def test_unless_the_arena_alone_is_asked_for() -> None:
     assert plan.peak <= peak * 3 // 5 < plan.held
     network = memplan.capture(wide(), **how)
     assert memplan.fit(network, "60%", allow=["split"]).peak == plan.peak
+    network = memplan.capture(wide(), args=(IMAGE,))
+    assert memplan.fit(network, "60%", allow=["split"], kernels=False).peak == plan.peak
 
 
 @pytest.mark.parametrize("capacity", ["100%", 10**7])

@@ -62,7 +62,7 @@ def fit(
     budget = budget_of(capacity, "capacity", or_least=True)
     ways = check_ways(allow, cost, transfer, hidden, call, max_pieces)
     alone = captured(source, asked.reading)
-    read = counting_scratch(alone)
+    read = counting_scratch(alone, asked.reading)
     limit, begin = asked.search.time_limit, time.perf_counter()
     if not isinstance(read.buffers, _core.Graph):
         raise TypeError("fit takes graphs and networks; a problem says nothing of the ops that make its buffers")

@@ -117,12 +117,13 @@ def captured(source: Any, reading: Reading) -> Captured:
     return Captured(buffers, origin, tuple(dict.fromkeys(said.notes)), reading.device, said.needs, scratch)
 
 
-def counting_scratch(read: Captured) -> Captured:
+def counting_scratch(read: Captured, asked: Reading) -> Captured:
     """What was read with what kernels allocate as workspaces of their ops, as ``kernels=True`` reads it.
 
-    If the caller has asked for the arena alone, it is what was read.
+    If the caller has asked for the arena alone, now or when the network was captured, it is what was read.
     """
-    alone = read.source is not None and read.source.reading.kernels is False
+    readings = [asked] if read.source is None else [asked, read.source.reading]
+    alone = any(reading.kernels is False for reading in readings)
     if alone or read.scratch is None or not isinstance(read.buffers, _core.Graph):
         return read
     graph, source = with_workspaces(read.buffers, {op: needs.room for op, needs in read.scratch.items()}), read.source
