@@ -81,9 +81,9 @@ def pareto(
     check_ways(**{name: options[name] for name in _OWN if name in options})
     sharing = request("fit", {name: value for name, value in options.items() if name not in _OWN}).sharing
     reading, options = without(options, "capture")
-    given = request("capture", reading).reading
-    alone = captured(source, given)
-    read = counting_scratch(alone, given)
+    own = request("capture", reading).reading
+    alone = captured(source, own)
+    read = counting_scratch(alone, own)
     graph = read.buffers
     if not isinstance(graph, _core.Graph):
         raise TypeError("pareto takes graphs and networks; a problem says nothing of the ops that make its buffers")
