@@ -235,6 +235,7 @@ FAULTS = (
     *_for("splitting/test_inplace_rows.py",
         ("rows are written over that are read later", "keeps_clear", "rows.begin >= std::max(end, written.end)", TRUE),
         ("an op reads the row that it writes, without a permission", "keeps_clear", "!permitted ||", ""),
+        ("a window of rows counts as the row that is written", "keeps_clear", "|| rows != written", ""),
         ("a tensor is written over that ops behind the region read", "InplaceRows",
          "for (const Index t : op.inputs) ends_here_[at(t)] =", DROP),
         ("a later pass reads what an earlier one wrote over", "inplace_rows is_safe",

@@ -43,7 +43,7 @@ namespace memplan {
 
 struct RegionOp {
   Index op = kNone;
-  Index loop = 0;      // its position in the op's loops; kNone: the op runs whole, see below
+  Index loop = 0;      // its position in the op's loops; kNone: the op runs whole, see above
   bool again = false;  // rows that later steps read again are made again, not kept
 
   bool operator==(const RegionOp&) const = default;

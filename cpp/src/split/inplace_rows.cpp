@@ -101,7 +101,7 @@ class InplaceRows {
       const RowRange rows = rows_read(*read, iterations, rows_of(graph_.tensor(x), read->axes));
       if (rows.empty() || rows.begin >= std::max(end, written.end)) continue;
       const bool permitted = std::ranges::find(op.inplace, View{t, x, 0}) != op.inplace.end();
-      if (rows.begin < end || !permitted || rows != written) return false;
+      if (!permitted || rows != written) return false;
     }
     return true;
   }

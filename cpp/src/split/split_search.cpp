@@ -60,7 +60,7 @@ SplitSearch::SplitSearch(const Graph& graph, const StorageOptions& storage, cons
       judge_(graph, storage, terms, work) {
   for (const Op& op : graph.ops())
     for (const Loop& loop : op.loops)
-      has_statistics_ = has_statistics_ || loop.statistics.has_value() || !loop.sums.empty();
+      needs_all_rows_ = needs_all_rows_ || loop.statistics.has_value() || !loop.sums.empty();
 }
 
 SplitSearch::Found SplitSearch::judged(std::vector<Region> regions) {
@@ -163,7 +163,7 @@ SplitSearch::Found SplitSearch::grown(const SplitState& state, Index op, Bytes c
         if (consider(growth.region(kFirstPieces))) fruitless = 0;
       if (!ended()) consider(widest(seed, static_cast<Index>(l), false));
     }
-  if (again_ && has_statistics_ && (best.judged == nullptr || best.judged->load > capacity)) {
+  if (again_ && needs_all_rows_ && (best.judged == nullptr || best.judged->load > capacity)) {
     Found in_passes = through_statistics(state, op, capacity);
     if (in_passes.judged != nullptr &&
         is_better(*in_passes.judged, best.judged ? *best.judged : state.judged, capacity))

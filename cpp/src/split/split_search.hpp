@@ -77,7 +77,7 @@ class SplitSearch {
   std::int64_t given_;           // work
   bool inplace_;                 // whether tensors may be written over others
   bool again_ = false;           // whether rows may be made again
-  bool has_statistics_ = false;  // or sums
+  bool needs_all_rows_ = false;  // a loop has statistics, or sums
   const Deadline& deadline_;
   SplitJudge judge_;
   std::map<std::tuple<Index, Index, bool>, std::shared_ptr<const Region>> widest_of_;  // by op, loop and passes
