@@ -57,6 +57,7 @@ py::dict dict_of(const Tensor& tensor) {
   dict["kind"] = std::string(to_string(tensor.kind));
   if (tensor.shape) dict["shape"] = *tensor.shape;
   if (!tensor.dtype.empty()) dict["dtype"] = tensor.dtype;
+  if (tensor.permuted) dict["permuted"] = true;
   return dict;
 }
 
@@ -132,6 +133,7 @@ py::dict dict_of(const OpSpec& op) {
   if (!op.ordered.empty()) dict["ordered"] = op.ordered;
   if (op.reads_first) dict["reads_first"] = true;
   if (!op.body.empty()) dict["body"] = op.body;
+  if (op.pieces_copied) dict["pieces_copied"] = true;
   return dict;
 }
 
@@ -239,17 +241,18 @@ py::dict dict_of(const Graph& graph) {
 
 void bind_tensor(py::module_& m) {
   const auto make = [](std::string name, Bytes bytes, const std::string& kind,
-                       std::optional<std::vector<std::int64_t>> shape, std::string dtype) {
-    return Tensor{std::move(name), bytes, tensor_kind(kind), std::move(shape), std::move(dtype)};
+                       std::optional<std::vector<std::int64_t>> shape, std::string dtype, bool permuted) {
+    return Tensor{std::move(name), bytes, tensor_kind(kind), std::move(shape), std::move(dtype), permuted};
   };
   py::class_<Tensor>(m, "Tensor", "A value of a graph: name, bytes, kind, and for people its shape and dtype.")
       .def(py::init(make), py::arg("name"), py::arg("bytes"), py::arg("kind") = "intermediate",
-           py::arg("shape") = py::none(), py::arg("dtype") = "")
+           py::arg("shape") = py::none(), py::arg("dtype") = "", py::arg("permuted") = false)
       .def_readonly("name", &Tensor::name)
       .def_readonly("bytes", &Tensor::bytes)
       .def_property_readonly("kind", [](const Tensor& t) { return std::string(to_string(t.kind)); })
       .def_readonly("shape", &Tensor::shape)
       .def_readonly("dtype", &Tensor::dtype)
+      .def_readonly("permuted", &Tensor::permuted, "Whether its axes lie in memory in another order than in the shape.")
       .def("__eq__", &equal<Tensor>, py::arg("other"))
       .def("__repr__",
            [](const Tensor& t) {
@@ -257,7 +260,7 @@ void bind_tensor(py::module_& m) {
                     std::string(to_string(t.kind)) + "')";
            })
       .def("__reduce__", made_again_by<Tensor>([](const Tensor& t) {
-             return py::make_tuple(t.name, t.bytes, std::string(to_string(t.kind)), t.shape, t.dtype);
+             return py::make_tuple(t.name, t.bytes, std::string(to_string(t.kind)), t.shape, t.dtype, t.permuted);
            }));
 }
 
@@ -331,7 +334,7 @@ void bind_op(py::module_& m) {
                        const ViewTuples& inplace, const ViewTuples& overwrites, int stream, const ViewTuples& slices,
                        const ViewTuples& concats, std::vector<std::string> after, std::optional<double> cost,
                        bool recompute, std::string branch, std::optional<double> flops, std::vector<Loop> loops,
-                       std::vector<Index> ordered, bool reads_first, std::string body) {
+                       std::vector<Index> ordered, bool reads_first, std::string body, bool pieces_copied) {
     return OpSpec{std::move(name),
                   std::move(type),
                   std::move(inputs),
@@ -351,7 +354,8 @@ void bind_op(py::module_& m) {
                   std::move(loops),
                   std::move(ordered),
                   reads_first,
-                  std::move(body)};
+                  std::move(body),
+                  pieces_copied};
   };
   py::class_<OpSpec>(
       m, "Op",
@@ -364,7 +368,8 @@ void bind_op(py::module_& m) {
            py::arg("slices") = ViewTuples{}, py::arg("concats") = ViewTuples{},
            py::arg("after") = std::vector<std::string>{}, py::arg("cost") = py::none(), py::arg("recompute") = true,
            py::arg("branch") = "", py::arg("flops") = py::none(), py::arg("loops") = std::vector<Loop>{},
-           py::arg("ordered") = std::vector<Index>{}, py::arg("reads_first") = false, py::arg("body") = "")
+           py::arg("ordered") = std::vector<Index>{}, py::arg("reads_first") = false, py::arg("body") = "",
+           py::arg("pieces_copied") = false)
       .def_readonly("name", &OpSpec::name)
       .def_readonly("type", &OpSpec::type)
       .def_readonly("inputs", &OpSpec::inputs)
@@ -387,13 +392,15 @@ void bind_op(py::module_& m) {
       .def_readonly("reads_first", &OpSpec::reads_first,
                     "Whether an iteration of these reads all that it reads before it writes.")
       .def_readonly("body", &OpSpec::body, "Of a loop in which it runs, such as 'loop1'; empty: in none.")
+      .def_readonly("pieces_copied", &OpSpec::pieces_copied,
+                    "Whether rows that lie scattered in memory are computed apart, and then copied there.")
       .def("__eq__", &equal<OpSpec>, py::arg("other"))
       .def("__repr__", [](const OpSpec& op) { return "Op(" + quoted(op.name) + ", type=" + quoted(op.type) + ")"; })
       .def("__reduce__", made_again_by<OpSpec>([](const OpSpec& op) {
              return py::make_tuple(op.name, op.type, op.inputs, op.outputs, op.workspace, tuples_of(op.aliases),
                                    tuples_of(op.inplace), tuples_of(op.overwrites), op.stream, tuples_of(op.slices),
                                    tuples_of(op.concats), op.after, op.cost, op.recompute, op.branch, op.flops,
-                                   op.loops, op.ordered, op.reads_first, op.body);
+                                   op.loops, op.ordered, op.reads_first, op.body, op.pieces_copied);
            }));
 }
 

@@ -145,6 +145,7 @@ class Tensor:
         kind: str = "intermediate",
         shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
         dtype: str = "",
+        permuted: bool = False,
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -156,6 +157,11 @@ class Tensor:
     def kind(self) -> str: ...
     @property
     def name(self) -> str: ...
+    @property
+    def permuted(self) -> bool:
+        """
+        Whether its axes lie in memory in another order than in the shape.
+        """
     @property
     def shape(self) -> list[int] | None: ...
 
@@ -251,6 +257,7 @@ class Op:
         ordered: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
         reads_first: bool = False,
         body: str = "",
+        pieces_copied: bool = False,
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
@@ -303,6 +310,11 @@ class Op:
     def outputs(self) -> list[str]: ...
     @property
     def overwrites(self) -> list[tuple[str, str, int]]: ...
+    @property
+    def pieces_copied(self) -> bool:
+        """
+        Whether rows that lie scattered in memory are computed apart, and then copied there.
+        """
     @property
     def reads_first(self) -> bool:
         """

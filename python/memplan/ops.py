@@ -12,7 +12,7 @@ from .text import offer
 _FIELDS = (
     *("name", "type", "inputs", "outputs", "workspace", "aliases", "inplace", "overwrites", "stream"),
     *("slices", "concats", "after", "cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first"),
-    "body",
+    *("body", "pieces_copied"),
 )
 
 

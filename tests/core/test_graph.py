@@ -143,7 +143,7 @@ MALFORMED = [
         "graph has an unknown key 'nodes'; known are apart, barriers, contiguous, exclude, exclusive, ops, outputs",
     ),
     (changed("tensors", {}), "tensors must be a list, got dict"),
-    (changed("tensors.1", "w"), "tensors[1] must be a dict with bytes, dtype, kind, name, shape, got str"),
+    (changed("tensors.1", "w"), "tensors[1] must be a dict with bytes, dtype, kind, name, permuted, shape, got str"),
     (without("tensors.1.name"), "tensors[1] has no 'name'"),
     (changed("tensors.1.size", 4), "tensors[1] has an unknown key 'size'"),
     (changed("tensors.1.name", 4), "tensors[1].name must be a string, got 4"),

@@ -58,6 +58,8 @@ def test_a_sum_is_written_over_what_it_reads_last() -> None:
         pytest.param(block(ops=[op("y", ["t", "a"], 3, **INPLACE)]), id="a window of rows that are written"),
         pytest.param(block({"a": {"bytes": 100}}), id="more bytes"),
         pytest.param(block({"a": {"shape": [8, 5, 2]}}), id="another shape"),
+        pytest.param(block({"a": {"permuted": True}}), id="another order of axes in memory"),
+        pytest.param(block({"y": {"permuted": True}}), id="written in another order of axes"),
         pytest.param(block({"a": {"kind": "output"}}), id="the caller's"),
     ],
 )

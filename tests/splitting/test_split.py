@@ -64,6 +64,23 @@ def test_a_piece_has_its_share_of_the_workspace() -> None:
     assert shares
 
 
+@pytest.mark.parametrize(("axis", "copied", "bytes"), [(0, True, 0), (1, False, 0), (1, True, 160)])
+def test_rows_that_lie_scattered_are_computed_apart_where_an_op_says_so(axis: int, copied: bool, bytes: int) -> None:
+    tensors = [{"name": name, "shape": [4, 8, 10], "dtype": "int8"} for name in "xyz"]
+    tensors[0]["kind"] = "input"
+    rows = [axis, 1, 1, 0]
+    ops = [
+        {"name": a, "inputs": [a], "outputs": [b], "pieces_copied": copied}
+        | {"loops": [{"extent": (4, 8)[axis], "reads": {a: rows}, "writes": {b: rows[:2]}}]}
+        for a, b in itertools.pairwise("xyz")
+    ]
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["z"]})
+    assert graph_of(graph.to_dict()) == graph
+    split = _core.split(graph, [([(0, 0, False), (1, 0, False)], 2)])
+    pieces = [op.workspace for op, piece in zip(split.graph.ops, split.pieces, strict=True) if piece.does == "part"]
+    assert pieces == [0, bytes] * 2  # rows of y have a buffer of their own
+
+
 def test_rows_may_be_made_again_instead() -> None:
     graph = chain()
     split = _core.split(graph, [([(0, 0, True), (1, 0, True), (2, 0, False)], 8)])

@@ -36,6 +36,7 @@ struct Tensor {
   TensorKind kind = TensorKind::intermediate;
   std::optional<std::vector<std::int64_t>> shape = std::nullopt;  // for people and loops; `bytes` may be more
   std::string dtype = {};
+  bool permuted = false;  // its axes lie in memory in another order than in the shape
 
   bool operator==(const Tensor&) const = default;
 };
@@ -72,7 +73,8 @@ struct BasicOp {
   std::vector<Loop> loops = {};      // the op may run in pieces along any one of these
   std::vector<Index> ordered = {};   // of `loops`: run in ascending order, the outermost loop first
   bool reads_first = false;          // an iteration of `ordered` ends its reads before it writes
-  std::string body = {};  // of a loop in which it runs, as "loop1", or "loop1/loop2"; no op runs between its ops
+  std::string body = {};       // of a loop in which it runs, as "loop1", or "loop1/loop2"; no op runs between its ops
+  bool pieces_copied = false;  // rows that lie scattered in memory are computed apart, and then copied there
 
   bool operator==(const BasicOp&) const = default;
 };

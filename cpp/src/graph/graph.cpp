@@ -97,6 +97,7 @@ Op resolve(const Graph& graph, const OpIndex& op_index, OpSpec spec) {
   op.ordered = std::move(spec.ordered);
   op.reads_first = spec.reads_first;
   op.body = std::move(spec.body);
+  op.pieces_copied = spec.pieces_copied;
   op.name = std::move(spec.name);
   op.type = std::move(spec.type);
   return op;
@@ -213,11 +214,12 @@ OpSpec spec_of(const Graph& graph, const Op& op) {
   };
   std::vector<std::string> after;
   for (const Index k : op.after) after.push_back(graph.op(k).name);
-  return {op.name,      op.type,           tensors(op.inputs), tensors(op.outputs),
-          op.workspace, views(op.aliases), views(op.inplace),  views(op.overwrites),
-          op.stream,    views(op.slices),  views(op.concats),  std::move(after),
-          op.cost,      op.recompute,      op.branch,          op.flops,
-          op.loops,     op.ordered,        op.reads_first,     op.body};
+  return {op.name,         op.type,           tensors(op.inputs), tensors(op.outputs),
+          op.workspace,    views(op.aliases), views(op.inplace),  views(op.overwrites),
+          op.stream,       views(op.slices),  views(op.concats),  std::move(after),
+          op.cost,         op.recompute,      op.branch,          op.flops,
+          op.loops,        op.ordered,        op.reads_first,     op.body,
+          op.pieces_copied};
 }
 
 bool has_bodies(const Graph& graph) {

@@ -6,7 +6,7 @@
 //
 // Safe means that no row is lost before its last read:
 //
-//   - x is an intermediate of the same shape and size as y, and no other tensor lies in its bytes.
+//   - x is an intermediate of the same shape and size as y, and no other tensor lies in its bytes. Neither is permuted.
 //   - Whoever reads x outside of the region ran before the region.
 //   - When rows of y are written, no later visit reads the same rows of x. The visit that writes them may read exactly
 //     these if the op may write in place.

@@ -310,8 +310,24 @@ class Splitter {
     for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, part, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), part, piece);
     may_write_over(rows, part, piece);
+    if (op.pieces_copied) part.workspace += copied_bytes(rows, r, v);
     std::erase(part.outputs, kNone);  // what was made early
     add(std::move(part), std::move(piece));
+  }
+
+  // What a piece computes apart: rows that lie scattered in a buffer which has more of them.
+  Bytes copied_bytes(const RegionRows& rows, std::size_t r, Index v) const {
+    const Op& op = rows.op(r);
+    Bytes bytes = 0;
+    for (const LoopWrite& write : rows.loop(r).writes) {
+      const Index t = op.outputs[at(write.output)];
+      const MadeByRows& made = rows.made.at(t);
+      const std::vector<std::int64_t>& shape = *graph_.tensor(t).shape;
+      const std::int64_t count = pass_->uses.at(t).written_at(v).size();
+      const bool scattered = std::any_of(shape.begin(), shape.begin() + made.axes.first, [](auto n) { return n > 1; });
+      if (scattered && count < held_.at(t).capacity) bytes += count * (graph_.tensor(t).bytes / made.rows);
+    }
+    return bytes;
   }
 
   Op part_like(const Op& op, std::size_t r) {

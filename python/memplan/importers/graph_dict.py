@@ -3,11 +3,11 @@
 ::
 
     {"tensors": [{"name": "x", "bytes": 602112, "kind": "input"},
-                 {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32"}],
+                 {"name": "y", "shape": [1, 64, 112, 112], "dtype": "float32", "permuted": false}],
      "ops": [{"name": "conv1", "type": "Conv", "inputs": ["x"], "outputs": ["y"], "workspace": 0,
               "alias": [{"output": "v", "input": "t", "offset": 0}], "inplace": [...], "overwrite": [...],
               "stream": 0, "cost": 118.0e6, "flops": 118.0e6, "recompute": true, "branch": "if1/then", "body": "loop1",
-              "loops": [...], "ordered": [0], "reads_first": false}],  # loop_dicts.py
+              "loops": [...], "ordered": [0], "reads_first": false, "pieces_copied": false}],  # loop_dicts.py
      "outputs": ["y"],
      "barriers": ["conv1"],
      "pin": {"y": 4096}, "reserved": [[0, 4096]], "together": [["a", "b", 64]], "contiguous": [["a", "b"]],
@@ -37,11 +37,11 @@ from ..options.records import Layout
 from ..text import number as digits
 from .loop_dicts import loops_of, ordered_of
 
-_TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype"}
+_TENSOR_KEYS = {"name", "bytes", "kind", "shape", "dtype", "permuted"}
 _OP_KEYS = {
     *("name", "type", "inputs", "outputs", "workspace", "stream", "after"),
     *("alias", "inplace", "overwrite", "slice", "concat"),
-    *("cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first", "body"),
+    *("cost", "recompute", "branch", "flops", "loops", "ordered", "reads_first", "body", "pieces_copied"),
 }
 _GRAPH_KEYS = {"tensors", "ops", "outputs", "barriers", *Layout.names()}
 
@@ -113,7 +113,9 @@ def _tensor(entry: Any, where: str) -> _core.Tensor:
     name = _string(entry["name"], where, ".name")
     shape, dtype = _shape(entry.get("shape"), where), _string(entry.get("dtype", ""), where, ".dtype")
     size = _size(entry, shape, dtype, name, where)
-    return _core.Tensor(name, size, _string(entry.get("kind", "intermediate"), where, ".kind"), shape, dtype)
+    kind, permuted = entry.get("kind", "intermediate"), entry.get("permuted", False)
+    kind, permuted = _string(kind, where, ".kind"), _flag(permuted, where, ".permuted")
+    return _core.Tensor(name, size, kind, shape, dtype, permuted)
 
 
 def _size(entry: Mapping[str, Any], shape: list[int] | None, dtype: str, name: str, where: str) -> int:
@@ -178,6 +180,7 @@ def _op(entry: Any, position: int) -> _core.Op:
         ordered_of(entry.get("ordered", []), f"{where}.ordered"),
         _flag(entry.get("reads_first", False), where, ".reads_first"),
         _string(entry.get("body", ""), where, ".body"),
+        _flag(entry.get("pieces_copied", False), where, ".pieces_copied"),
     )
 
 

@@ -31,6 +31,7 @@ def require_same(planned: _core.Graph, imported: _core.Graph) -> None:
     _drop_barriers(was["ops"], now["ops"])
     for op in (*was["ops"], *now["ops"]):
         op.pop("workspace", None)  # what a kernel allocates is not the network's
+        op.pop("pieces_copied", None)
         op.pop("loops", None)  # they follow from all else, and are tried in several orders
     for part in ("tensors", "ops"):
         for old, new in zip(was[part], now[part], strict=False):

@@ -24,6 +24,7 @@ class Value:
     dtype: str
     serial: int
     is_view: bool = False
+    permuted: bool = False  # its axes lie in memory in another order
 
 
 @dataclass(eq=False)
@@ -75,6 +76,7 @@ class Op:
     draws: bool = False  # random numbers
     flops: float | None = None  # None: nothing is known
     loops: list[OpLoop] = field(default_factory=list)
+    pieces_copied: bool = False
 
 
 def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
@@ -87,6 +89,8 @@ def tensor_entry(value: Value, outside: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": value.name, "bytes": size, "kind": value.kind, "dtype": value.dtype}
     if not dtypes.is_known(value.dtype) or dtypes.nbytes(value.dtype, value.shape) <= size:
         entry["shape"] = value.shape
+    if value.permuted:
+        entry["permuted"] = True
     return entry
 
 
@@ -111,6 +115,8 @@ def op_entry(op: Op, outside: set[Value]) -> dict[str, Any]:
         entry["recompute"] = False
     if op.flops is not None:
         entry["flops"] = op.flops
+    if op.pieces_copied:
+        entry["pieces_copied"] = True
     return entry
 
 

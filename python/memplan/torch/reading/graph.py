@@ -28,6 +28,7 @@ from .entries import Op
 from .failing import place_of_node, ways_out
 from .fake import Fakes, explain, map_tensors, tensors_in
 from .inputs import declared, given_program_values, given_values, meta_value, placeholders, user_inputs
+from .kernels import copies_rows
 from .late_sizes import Expecting
 from .listening import Call, Listener
 from .loops import Loop, loops_of
@@ -150,7 +151,10 @@ class GraphRun(fx.Interpreter):
             drawn, flops = inner.drawn, inner.flops()
             loops = _loops_of(node, (args, kwargs), result, trace.said)
             self._graph.op(
-                name, self._type(node), operands, outputs, mutated, workspace, offers, drawn, flops=flops, loops=loops
+                *(name, self._type(node), operands, outputs, mutated, workspace, offers, drawn),
+                flops=flops,
+                loops=loops,
+                copied=copies_rows(node.target),
             )
             self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result

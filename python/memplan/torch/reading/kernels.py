@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..private import FakeTensor
+from ..private import FakeTensor, OpOverload
 from . import ctc
 from .layouts import as_kernels_lie
 
@@ -27,12 +27,21 @@ _REMEMBERED_IN_PART = {
     torch.ops.aten.set_.source_Storage_storage_offset,
 }
 
+_COPIES = (torch.ops.aten.clone.default, torch.ops.aten._to_copy.default)
 _ROW = 16  # bytes: rows of products by groups begin at multiples
 
 
 def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """What an operator returns for fake tensors, which lie as what the kernel returns."""
     return as_kernels_lie(func, args, kwargs, _run(func, args, kwargs))
+
+
+def copies_rows(func: Any) -> bool:
+    """Whether rows that lie scattered in memory are computed elsewhere, and copied: kernels write elements alone there.
+
+    See `memplan.torch.running.kernels`, which calls them.
+    """
+    return isinstance(func, OpOverload) and torch.Tag.pointwise not in func.tags and func not in _COPIES
 
 
 def _run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -32,7 +32,7 @@ from .entries import Link, Op, OpLoop, Storage, Value, op_entry, optional_entrie
 from .geometry import dense_address, distinct, geometry, span, without
 from .listening import Call, Listener
 from .loops import Loop, Rows, shows_again
-from .relations import NOTHING, Offers, extent, is_dense, lie_alike
+from .relations import NOTHING, Offers, extent, is_dense, lie_alike, lies_in_order
 
 
 class _Names:
@@ -118,6 +118,7 @@ class GraphRecorder:
         loops: Sequence[Loop] = (),
         renews: bool = False,
         scratch: tuple[int, int] | None = None,
+        copied: bool = False,
     ) -> None:
         """Append an op of a type such as `aten.relu.default`.
 
@@ -129,7 +130,7 @@ class GraphRecorder:
         number which it takes. `flops` are its floating-point operations, where they are known. It may be split along
         each of `loops` alone, unless it writes to its inputs. If it `renews`, its only output lies in the bytes of its
         first input, counts as a new storage from now on, and may lie over the old one. Its kernel allocates `scratch`
-        besides, as `notes.Scratch` has it.
+        besides, as `notes.Scratch` has it. If `copied`, it computes rows that lie scattered elsewhere, and copies them.
 
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
@@ -162,6 +163,7 @@ class GraphRecorder:
             op.draws = True
         if loops and not changed:
             op.loops = [found for loop in loops if (found := self._loop(op, loop, given)) is not None]
+            op.pieces_copied = copied and self.kernels
 
     def may_renew(self, function: Any, args: Sequence[Any]) -> bool:
         """Whether bytes that a call writes to may count as new ones: an op has made all of them, and nothing else."""
@@ -273,6 +275,7 @@ class GraphRecorder:
     def _value(self, name: str, kind: str, nbytes: int, tensor: Tensor) -> Value:
         dtype = str(tensor.dtype).removeprefix("torch.")
         value = Value(name, kind, nbytes, [int(n) for n in tensor.shape], dtype, len(self._values))
+        value.permuted = not lies_in_order(tensor)
         self._values.append(value)
         return value
 

@@ -71,6 +71,12 @@ def is_dense(tensor: Tensor) -> bool:
     return extent(tensor) == tensor.numel() * tensor.dtype.itemsize and not _repeats(tensor)
 
 
+def lies_in_order(tensor: Tensor) -> bool:
+    """Whether axes lie in memory in the order of the shape, the last one innermost."""
+    strides = [stride for _, stride in _strides(tensor.shape, tensor.stride())]
+    return strides == sorted(strides, reverse=True)
+
+
 def extent(tensor: Tensor) -> int:
     """Bytes from the tensor's first element to its last."""
     if tensor.numel() == 0:

@@ -161,6 +161,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 **{"offers": offers, "drawn": drawn, "after": reads, "flops": flops, "loops": loops},
                 renews=anew is not None,
                 scratch=scratch,
+                copied=kernels.copies_rows(func),
             )
             if self._expected is not None and not outputs:
                 self._graph.number(self._expected, (tuple(args), kwargs), result)
