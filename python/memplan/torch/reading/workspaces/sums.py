@@ -28,6 +28,12 @@ def averaged(call: Called) -> int:
     return bytes_of_mean(call.given("self"), call.made.dtype, call.made.numel(), call["dim"])
 
 
+def spread(call: Called) -> int:
+    """Above a variance of all numbers: their mean, divided by a number."""
+    dtype = call.made.dtype
+    return dtype.itemsize + number(0, dtype) if call.made.numel() == 1 and dtype not in SMALL else 0
+
+
 def bytes_of_sum(x: Tensor, dtype: torch.dtype, count: int, axes: Sequence[int] | None) -> int:
     """Casts, of what has another dtype, or of numbers of 16 bits that do not lie in one row; and then of the result."""
     if x.dtype != dtype:

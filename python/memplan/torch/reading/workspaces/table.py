@@ -95,6 +95,7 @@ RULES: Mapping[str, Rule] = {
     "masked_scatter": _copies(_plain, "source"),
     **_each("sum", sums.summed),
     **_each("mean", sums.averaged),
+    **_each("std var", sums.spread),
     **_each("native_layer_norm", norms.layer_norm),
     **_each("native_layer_norm_backward", norms.layer_norm_backward),
     **_each("native_group_norm_backward", norms.group_norm_backward),
