@@ -51,7 +51,7 @@ class Candidate:
 def candidates_of(found: DryRun, way: Way, refused: Collection[str]) -> list[Candidate]:
     """Modules worth a thought: those that keep bytes of their own which no other module keeps.
 
-    The model itself is one of them, without a name, if nothing is computed again.
+    The model itself is one of them, without a name, unless it would be computed again as a whole.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def candidates_of(found: DryRun, way: Way, refused: Collection[str]) -> list[Can
     """
     calls: dict[str, list[int]] = {}
     for number, call in enumerate(found.calls):
-        if call.last > call.first and (call.module or not way.again) and call.module not in refused:
+        if call.last > call.first and (call.module or not way.again or way.pieces > 1) and call.module not in refused:
             calls.setdefault(call.module, []).append(number)
     made = [_candidate(found, module, numbers, way) for module, numbers in calls.items()]
     return [candidate for candidate in made if candidate is not None]
@@ -149,6 +149,11 @@ def choose(need: _Ints, candidates: list[Candidate], budget: int, priced: bool =
             chosen.remove(candidate)
             now = now - candidate.change
     return chosen
+
+
+def outermost(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that are not within another one."""
+    return [c for c in candidates if not any(_within(c.module, other.module) for other in candidates)]
 
 
 def _peak_over(need: _Ints, budget: int) -> int:

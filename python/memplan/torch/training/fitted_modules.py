@@ -17,7 +17,7 @@ from ...estimating import result
 from ...plans.failing import InfeasibleError
 from ..estimating import dry_run_of, of_run, step_load
 from ..reading.dry_run import DryRun
-from .choosing import Candidate, Way, candidates_of, choose
+from .choosing import Candidate, Way, candidates_of, choose, outermost
 from .floor import Floor, floor_of, floor_of_code, worst_of
 from .heads import with_heads
 from .reads import ChangedError
@@ -140,6 +140,7 @@ def fit_modules(
         together = [candidate for candidates in each for candidate in candidates]
         several = (together, *(each if len(ways) > 1 else ()))
         tried += [search.best(candidates, limit) for candidates in several if candidates]
+        tried += [search.outermost(found) for way, found in zip(ways, each, strict=True) if way.pieces > 1 and found]
     least = min(tried, key=lambda one: (one.after.total, one.added_cost))
     if limit is None:
         return least
@@ -205,9 +206,17 @@ class _Search:
 
     def best(self, candidates: list[Candidate], limit: int | None) -> Chosen:
         """Those with which a step is within the limit, or with which it holds as little as is found."""
+        return self._found_by(lambda left: self._best(left, limit), candidates)
+
+    def outermost(self, candidates: list[Candidate]) -> Chosen:
+        """All that are not within another one."""
+        return self._found_by(lambda left: self.tried(outermost(left)), candidates)
+
+    def _found_by(self, search: Callable[[list[Candidate]], Chosen], candidates: list[Candidate]) -> Chosen:
+        """What a search finds among those that can do what they are to do."""
         while True:
             try:
-                return self._best([c for c in candidates if (c.way, c.module) not in self._refused], limit)
+                return search([c for c in candidates if (c.way, c.module) not in self._refused])
             except SourceError as error:
                 cause = error.__cause__
                 changed = cause.module if isinstance(cause, ChangedError) else None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # What modules may do, in words
 MODULES = {"recompute": "compute again", "offload": "keep tensors in host memory", "split": "run in pieces"}
 WAYS = (*MODULES, "update")
-_NAMED = 3  # modules
 _EXACT = tuple(name for name in WAYS if name != "split")  # with results equal bit for bit
 
 
@@ -58,10 +57,11 @@ def fit(
     gradients are used as they come, as by `update_as_you_go`. Names, weights and `state_dict` stay as they are. Losses
     and gradients are those without, bit for bit; up to rounding where something runs in pieces.
 
-    A module can run in pieces if its rows (samples of a batch, tokens) are independent, and it draws no random numbers:
-    a few rows at a time, once more in the backward pass. The logits of a linear layer are computed a few rows at a time
-    if all that is made of them works by rows: of what is summed over all rows, with its gradients, in forward; of a few
-    numbers of each row, once more in the backward pass. They are never whole, unless something else reads them.
+    A module, or the whole model, can run in pieces if its rows (samples of a batch, tokens) are independent: a few rows
+    at a time, once more in the backward pass. Each row gets the random numbers that it gets without, on the CPU. The
+    logits of a linear layer are computed a few rows at a time if all that is made of them works by rows: of what is
+    summed over all rows, with its gradients, in forward; of a few numbers of each row, once more in the backward pass.
+    They are never whole, unless something else reads them.
 
     A module that computes again draws the same random numbers, and what forward changes on it changes once. If it would
     read a tensor that was written to since, the backward pass raises an `UnsupportedError` that names both.
@@ -117,14 +117,15 @@ def fit(
 
     def fitted(allowed: Collection[str]) -> Fitted:
         noted = run.noted() if "split" in allowed else None
-        if noted is not None:
-            made["split"] = lambda: in_pieces(model, noted.independent())
+        apart = {} if noted is None else noted.independent()
+        made["split"] = lambda: in_pieces(model, apart)
         ways = {name: made[name]() for name in MODULES if name in allowed}
         heads = None if noted is None else heads_in(run)
         try:
             found = fit_modules(run, budget, [*ways.values()], updates, must, heads)
         except InfeasibleError as error:
-            error.args = (f"{error}{_whole(noted.drawing() if noted is not None else [])}", *error.args[1:])
+            why = "" if noted is None else noted.why_whole()
+            error.args = (f"{error}{f'; the model is not in pieces as a whole: {why}' if why else ''}", *error.args[1:])
             raise
         return Fitted(found, ways, store, run)
 
@@ -134,15 +135,6 @@ def fit(
         except InfeasibleError:
             pass
     return fitted(allowed)
-
-
-def _whole(drawing: Sequence[str]) -> str:
-    """Why modules are not in pieces, as the end of a message."""
-    if not drawing:
-        return ""
-    first = ", ".join(f"'{name}'" if name else "the model itself" for name in drawing[:_NAMED])
-    more = f" and {len(drawing) - _NAMED} more" if len(drawing) > _NAMED else ""
-    return f"; what draws random numbers does not run in pieces: {first}{more}, and the modules around"
 
 
 def checkpoint(model: torch.nn.Module, budget: int | str, **step: Unpack[StepOptions]) -> Fitted:

@@ -1,55 +1,122 @@
 """Modules in pieces: their rows are independent, so they compute a few at a time, forward and backward.
 
-Backward computes a piece again, and then its gradients. So what lies between the argument and the result of a module is
-never whole.
+Backward computes a piece again, and then its gradients. So what lies between the arguments and the results of a module
+is never whole. Random numbers are: all rows get those that they get in the whole (`row_draws.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..private import pytree
 from ..reading.dry_run import DryRun
 from .choosing import Way
+from .reads import ChangedError
 from .replaced_forward import Wrapped, replaced_forward
 from .rerunning import Rerun
-from .rows import Axes
+from .row_checks import Checked, shapes_of
+from .row_draws import Draws, OfRows, Part
+from .rows import Apart
+from .sweeps import has_no_data
 
 PIECES = 8
 
 
-def in_pieces(model: torch.nn.Module, axes: Mapping[str, Axes]) -> Way:
-    """Modules compute a few rows at a time; ``axes`` says where the rows of each module's argument lie."""
-    state = torch.get_rng_state().nbytes  # kept by each piece
+def in_pieces(model: torch.nn.Module, apart: Mapping[str, Apart]) -> Way:
+    """Modules compute a few rows at a time; ``apart`` says where the rows of each lie."""
+    state = torch.get_rng_state().nbytes  # kept by each piece, and for what they draw
 
     def make(name: str, module: Any, forward: Any, within: Any) -> Wrapped:
-        return _InPieces(name, module, forward, within, axes[name])
+        return _InPieces(name, module, forward, within, apart[name])
 
     def refused(found: DryRun) -> set[str]:
-        return {call.module for call in found.calls} - axes.keys() | found.not_again.keys()
+        return {call.module for call in found.calls} - apart.keys() | found.not_again.keys()
 
-    return Way(True, lambda names: replaced_forward(model, names, make), refused, state * PIECES, pieces=PIECES)
+    beside = state * (PIECES + 2)
+    return Way(True, lambda names: replaced_forward(model, names, make), refused, beside, pieces=PIECES)
 
 
 class _InPieces(Wrapped):
     """The forward of a module, which runs on a few rows at a time."""
 
-    def __init__(self, name: str, module: torch.nn.Module, forward: Any, model: torch.nn.Module, axes: Axes) -> None:
+    def __init__(self, name: str, module: torch.nn.Module, forward: Any, model: torch.nn.Module, apart: Apart) -> None:
         super().__init__(name, module, forward, model)
-        self._axes = axes
+        self._apart = apart
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        x = args[0] if len(args) == 1 and not kwargs else None
-        if torch.compiler.is_compiling() or not isinstance(x, Tensor) or x.dim() <= self._axes[1]:
+        leaves, nest = pytree.tree_flatten((args, kwargs))
+        parts = [] if torch.compiler.is_compiling() else self._parts(leaves)
+        if not parts:
             return self.forward(*args, **kwargs)
-        axis = max(range(self._axes[0], self._axes[1] + 1), key=lambda axis: x.shape[axis])
-        size = -(-x.shape[axis] // PIECES)
-        if size == 0:
-            return self.forward(x)
-        parts = torch.split(x, size, axis)
-        if torch.is_grad_enabled():
-            return torch.cat([Rerun(self, (part,), {}).first((part,), {}) for part in parts], axis)
-        return torch.cat([self.forward(part) for part in parts], axis)
+        draws = Draws(self.name, self._apart.draws, len(parts)) if self._apart.draws else None
+        shapes = shapes_of([leaf for leaf in leaves if isinstance(leaf, Tensor)])
+        results = []
+        for part, given in zip(parts, zip(*self._split(leaves, parts), strict=True), strict=True):
+            some, keywords = pytree.tree_unflatten(given, nest)
+            piece = copy.copy(self)
+            piece.forward = partial(self._run, draws, part, shapes)
+            if torch.is_grad_enabled():
+                results.append(Rerun(piece, some, keywords).first(some, keywords))
+            else:
+                results.append(piece.forward(*some, **keywords))
+        return self._joined(results, parts)
+
+    def _parts(self, leaves: Sequence[Any]) -> list[Part]:
+        """The rows of each piece; none if these are not arguments as those that were noted."""
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if len(tensors) != len(self._apart.given):
+            return []
+        having = [(one, axes) for one, axes in zip(tensors, self._apart.given, strict=True) if axes is not None]
+        x, axes = having[0]
+        if any(one.dim() <= axes[1] or one.shape[: axes[1] + 1] != x.shape[: axes[1] + 1] for one, _ in having):
+            return []
+        axis = max(range(axes[0], axes[1] + 1), key=lambda axis: x.shape[axis])
+        rows = x.shape[axis]
+        size = -(-rows // PIECES)
+        begins = range(0, rows, size) if size else ()
+        return [Part(begin, min(size, rows - begin), rows, axis) for begin in begins]
+
+    def _split(self, leaves: Sequence[Any], parts: Sequence[Part]) -> list[Sequence[Any]]:
+        """For each argument what the pieces get: some of its rows, or all of it."""
+        given = iter(self._apart.given)
+        return [
+            torch.split(leaf, parts[0].size, parts[0].axis)
+            if isinstance(leaf, Tensor) and next(given) is not None
+            else [leaf] * len(parts)
+            for leaf in leaves
+        ]
+
+    def _run(self, draws: Draws | None, part: Part, shapes: Any, *args: Any, **kwargs: Any) -> Any:
+        """Forward on some rows. A step without data looks whether it does what the whole does."""
+        if part.axis > 0:  # what has gaps may call other operators
+            args = tuple(arg.contiguous() if isinstance(arg, Tensor) else arg for arg in args)
+        with ExitStack() as stack:
+            if draws is not None:
+                stack.callback(draws.ended)
+                stack.enter_context(OfRows(draws, part))
+            if not has_no_data():
+                return self.forward(*args, **kwargs)
+            made = self._apart.ran.get(shapes)
+            if made is not None:
+                stack.enter_context(Checked(self.name, made, part))
+            try:
+                return self.forward(*args, **kwargs)
+            except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                raise ChangedError(
+                    self.name, f"module '{self.name}' cannot run on some of its rows: {error}"
+                ) from error
+
+    def _joined(self, results: Sequence[Any], parts: Sequence[Part]) -> Any:
+        """Results of all rows."""
+        flat = [pytree.tree_flatten(result) for result in results]
+        joined: list[Any] = []
+        for same in zip(*(leaves for leaves, _ in flat), strict=True):
+            joined.append(torch.cat(same, parts[0].axis) if isinstance(same[0], Tensor) else same[0])
+        return pytree.tree_unflatten(joined, flat[0][1])

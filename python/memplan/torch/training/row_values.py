@@ -18,7 +18,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from ..private import disable_current_modes, pytree, version_of
 from ..reading.effects import mutated
-from .rows import Noted, Ran, kept_apart
+from .row_flow import Lie, Ran, followed
+from .rows import Noted
 
 _TRIED = 16  # ways to take the tensors of a call
 _FEW = 8  # numbers of a row are few if they are not more than this share of the widest row
@@ -272,9 +273,9 @@ def _results(result: Any, ops: Sequence[Ran], lie: dict[int, tuple[int, int]], f
     found = [result] if isinstance(result, Tensor) else list(result) if isinstance(result, tuple) else []
     if not all(isinstance(one, Tensor) and one.shape[: len(front)] == tuple(front) for one in found):
         return []
-    after = kept_apart(ops, lie)
     rank = len(front)
-    if after is None or any(after.get(id(one)) != (rank - 1, rank - 1) for one in found):
+    after = followed(ops, {one: Lie(axes) for one, axes in lie.items()})
+    if after.mixed is not None or any(after.lie.get(id(one)) != Lie((rank - 1, rank - 1)) for one in found):
         return []
     return found
 

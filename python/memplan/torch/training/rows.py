@@ -1,28 +1,52 @@
 """Modules whose rows are independent: each row of what they return is made of the same row of what they are given.
 
-A step without data says which operators a call of a module runs, and the loops of operators say which rows they read
-and write. Rows are followed from the argument to the result. They lie along the first axis, or along all axes but the
-last, taken together: the samples of a batch, or its tokens.
+A step without data says which operators a call of a module runs. Rows are followed from its arguments to its results.
+They lie along the first axis of each; of one argument also along all axes but the last, taken together: the samples of
+a batch, or its tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from ..private import TorchDispatchMode, overload_name_of, schema_of
+from ..private import TorchDispatchMode, pytree
 from ..reading.effects import draws, flat_tensors
-from ..reading.loops import loops_of
+from ..reading.fake import PLAIN
+from .row_checks import Made, Shapes, made_by, shapes_of
+from .row_flow import Axes, Draw, Lie, Ran, followed, trimmed
 
-Axes = tuple[int, int]
-_LOSS_OF_CLASSES = torch.ops.aten.nll_loss_forward.default
+
+@dataclass(frozen=True)
+class Apart:
+    """Where the rows of a module lie that are independent.
+
+    Attributes
+    ----------
+    given, returned : sequence
+        The axes of each tensor among its arguments and results; None for what all rows read.
+    draws : sequence
+        The random numbers that it draws, and where rows lie in them.
+    ran : mapping
+        What a call ran, by the shapes of its arguments: operators, and where rows lie in what they make.
+    """
+
+    given: Sequence[Axes | None]
+    returned: Sequence[Axes]
+    draws: Sequence[Draw]
+    ran: Mapping[Shapes, Sequence[Made]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def axes(self) -> Axes:
+        """Those of the first tensor that has rows."""
+        return next(axes for axes in self.given if axes is not None)
 
 
 @dataclass
@@ -32,18 +56,10 @@ class NotedCall:
     name: str
     module: torch.nn.Module
     first: int
-    given: Any
     last: int = -1
+    given: Any = None
     result: Any = None
-
-
-class Ran(NamedTuple):
-    """An operator that ran."""
-
-    func: Any
-    args: Any
-    kwargs: Any
-    result: Any
+    bound: Sequence[Any] = ()  # what attributes of the module are bound to anew
 
 
 class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -66,19 +82,23 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def noting(self, model: torch.nn.Module) -> Iterator[None]:
         """Meanwhile, what a model runs is noted."""
         names = {id(part): name for name, part in model.named_modules()}
-        waiting: list[NotedCall] = []
+        waiting: list[tuple[NotedCall, dict[Any, Any]]] = []
 
-        def begin(part: torch.nn.Module, given: Any) -> None:
+        def begin(part: torch.nn.Module, _: Any) -> None:
             if id(part) in names:
-                self.calls.append(NotedCall(names[id(part)], part, len(self.ops), given))
-                waiting.append(self.calls[-1])
+                self.calls.append(NotedCall(names[id(part)], part, len(self.ops)))
+                waiting.append((self.calls[-1], _bound(part)))
 
-        def finish(part: torch.nn.Module, _: Any, result: Any) -> None:
-            if waiting and waiting[-1].module is part:
-                call = waiting.pop()
-                call.last, call.result = len(self.ops), result
+        def finish(part: torch.nn.Module, args: Any, kwargs: Any, result: Any) -> None:
+            if waiting and waiting[-1][0].module is part:
+                call, before = waiting.pop()
+                call.last, call.given, call.result = len(self.ops), (args, kwargs), result
+                call.bound = [value for key, value in _bound(part).items() if before.get(key) is not value]
 
-        hooks = [register_module_forward_pre_hook(begin), register_module_forward_hook(finish)]
+        hooks = [
+            register_module_forward_pre_hook(begin),
+            register_module_forward_hook(finish, with_kwargs=True),
+        ]
         try:
             with self:
                 yield
@@ -86,88 +106,95 @@ class Noted(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for hook in hooks:
                 hook.remove()
 
-    def independent(self) -> dict[str, Axes]:
-        """The modules whose rows are independent in each call, with the axes along which they lie."""
-        found: dict[str, Axes | None] = {}
+    def independent(self) -> dict[str, Apart]:
+        """The modules whose rows are independent in each call, and where they lie; "" is the model."""
+        found: dict[str, Apart | None] = {}
         for call in self.calls:
-            axes = self.rows(call)
-            found[call.name] = axes if found.get(call.name, axes) == axes else None
-        return {name: axes for name, axes in found.items() if axes is not None and name}
+            rows = self.rows(call)
+            apart, before = None if isinstance(rows, str) else rows, found.get(call.name)
+            if apart is not None and before is not None:
+                apart = replace(apart, ran={**before.ran, **apart.ran}) if apart == before else None
+            found[call.name] = apart if call.name not in found or before is not None else None
+        return {name: apart for name, apart in found.items() if apart is not None}
 
-    def drawing(self) -> list[str]:
-        """The innermost modules that draw random numbers, in the order of forward; "" is the whole model."""
-        found: dict[str, None] = {}
-        for at in (at for at, ran in enumerate(self.ops) if draws(ran.func, ran.args, ran.kwargs)):
-            around = [call for call in self.calls if call.first <= at < call.last]
-            found.update({call.name: None for call in around[-1:]})
-        return list(found)
+    def why_whole(self) -> str:
+        """Why the model does not run in pieces as a whole, in words; "" if it can, or if it was not called."""
+        found = next((self.rows(call) for call in self.calls if not call.name), "")
+        return found if isinstance(found, str) else ""
 
-    def rows(self, call: NotedCall) -> Axes | None:
-        """The axes of its one argument along which the rows of a call are independent; None if they are not."""
-        if len(call.given) != 1 or not isinstance(call.given[0], Tensor) or not isinstance(call.result, Tensor):
-            return None
-        x, result = call.given[0], call.result
-        if not x.is_floating_point() or x.dim() < 2 or result is x:
-            return None
-        ops = self.ops[call.first : call.last]
-        for axes in dict.fromkeys([(0, x.dim() - 2), (0, 0)]):
+    def rows(self, call: NotedCall) -> Apart | str:
+        """Where the rows of a call lie that are independent; a reason in words if they are not."""
+        leaves = pytree.tree_leaves((call.given, call.result)) if call.last >= 0 else [call]
+        other = next((leaf for leaf in leaves if not isinstance(leaf, (Tensor, *PLAIN, *_OF_TORCH))), None)
+        if other is not None:
+            return f"it takes or returns a {type(other).__name__}"
+        given, returned = (list(flat_tensors(pytree.tree_leaves(of))) for of in (call.given, call.result))
+        x = next((x for x in given if x.dim() > 1), None)
+        if x is None:
+            return "none of its arguments has rows"
+        if {*map(id, given)} & {*map(id, returned)}:
+            return "it returns what it is given"
+        alone = len(given) == 1 and x.is_floating_point() and x.is_contiguous()
+        tokens = [(0, x.dim() - 2)] if alone else []
+        reason = "it is given one row"
+        for axes in dict.fromkeys([*tokens, (0, 0)]):
             lead = x.shape[: axes[1] + 1]
-            if prod(lead) > 1 and result.shape[: axes[1] + 1] == lead:
-                lie = kept_apart(ops, {id(x): trimmed(x, axes)})
-                if lie is not None and lie.get(id(result)) == trimmed(result, axes):
-                    return axes
-        return None
+            if prod(lead) == 1:
+                continue
+            reason = "it returns something that has no rows"
+            if returned and all(one.shape[: len(lead)] == lead for one in returned):
+                found = self._apart(call, given, returned, lead)
+                if isinstance(found, Apart):
+                    return found
+                reason = found
+        return reason
+
+    def _apart(
+        self, call: NotedCall, given: Sequence[Tensor], returned: Sequence[Tensor], lead: Sequence[int]
+    ) -> Apart | str:
+        """Where rows lie, if all tensors that begin with these axes have rows along them, and rows are independent."""
+        axes, ops = (0, len(lead) - 1), self.ops[call.first : call.last]
+        has_rows = [tuple(one.shape[: len(lead)]) == tuple(lead) for one in given]
+        first = {id(one): Lie(trimmed(one, axes)) for one, has in zip(given, has_rows, strict=True) if has}
+        flow = followed(ops, first, lead)
+        if flow.mixed is not None:
+            return self._mixing(call.first + flow.mixed)
+        if any(flow.lie.get(id(one)) != Lie(trimmed(one, axes)) for one in returned):
+            return "what it returns is not made of its rows"
+        if any(isinstance(value, PLAIN) or id(value) in flow.lie for value in call.bound):
+            return "it sets attributes of its own"  # of the last piece alone, or once for each
+        whole = next(lie for lie in first.values())
+        several = whole.axes[0] != whole.axes[1]
+        lies = [draw.lie for draw in flow.draws if draw.lie is not None]
+        if any((several and lie != whole) or (lie.times > 1 and lie.step > 1) for lie in lies):
+            return "it draws random numbers in another shape"
+        return Apart(
+            tuple(axes if has else None for has in has_rows),
+            tuple(axes for _ in returned),
+            tuple(flow.draws),
+            {shapes_of(given): tuple(made_by(ops, flow.lie))},
+        )
+
+    def _mixing(self, at: int) -> str:
+        """An operator that does not keep rows apart, in words."""
+        ran = self.ops[at]
+        within = [call.name for call in self.calls if call.first <= at < call.last and call.name]
+        where = f"{ran.func}{f' in {within[-1]!r}' if within else ''}"
+        if draws(ran.func, ran.args, ran.kwargs):
+            return f"{where} draws random numbers in a way of its own"
+        return f"{where} does not keep its rows apart"
 
 
-def kept_apart(ops: Sequence[Ran], lie: dict[int, Axes]) -> dict[int, Axes] | None:
-    """Where rows lie, by tensors' ids, after operators: ``lie`` says where before. None if rows become mixed."""
-    lie = dict(lie)
-    for func, args, kwargs, made in ops:
-        given = list(flat_tensors([args, kwargs]))
-        if not any(id(tensor) in lie for tensor in given):
-            if draws(func, args, kwargs) or schema_of(func).is_mutable:
-                return None
-            continue
-        rows = _rows_made(func, args, kwargs, made, lie)
-        if rows is None:
-            return None
-        lie.update(rows)
-    return lie
+def _bound(module: torch.nn.Module) -> dict[Any, Any]:
+    """What attributes of a module and of its parts are bound to, and what is in lists and dicts among them."""
+    found = dict[Any, Any]()
+    for part in module.modules():
+        for name, value in vars(part).items():
+            found[id(part), name] = value
+            if isinstance(value, (dict, list)):
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                found.update({(id(part), name, key): item for key, item in items})
+    return found
 
 
-def _rows_made(func: Any, args: Any, kwargs: Any, made: Any, lie: dict[int, Axes]) -> dict[int, Axes] | None:
-    """Where rows lie in what an operator makes of them; None if it does not keep them apart."""
-    if schema_of(func).is_mutable:
-        func = _pure(func)
-    if func is None or draws(func, args, kwargs):
-        return None
-    for loop in loops_of(func, args, kwargs, made):
-        read = [(lie.get(id(tensor)), rows) for tensor, rows in loop.inputs]
-        alike = all(rows is None if at is None else rows is not None and rows == (at, 1, 1, 0) for at, rows in read)
-        early = loop.early and func is not _LOSS_OF_CLASSES  # of which each row has its own, or none
-        if (
-            alike
-            and not (loop.sums or early or loop.statistics)
-            and all(written.step == 1 for _, written in loop.writes)
-        ):
-            return {id(tensor): written.axes for tensor, written in loop.writes}
-    return None
-
-
-def _pure(func: Any) -> Any:
-    """The operator that computes what one in place writes over its first argument; None if there is none."""
-    namespace, _, name = schema_of(func).name.partition("::")
-    if not name.endswith("_") or sum(one.is_write for one in _writes(func)) != 1:
-        return None
-    packet = getattr(getattr(torch.ops, namespace), name[:-1], None)
-    return getattr(packet, overload_name_of(func), None)
-
-
-def _writes(func: Any) -> list[Any]:
-    return [argument.alias_info for argument in schema_of(func).arguments if argument.alias_info is not None]
-
-
-def trimmed(tensor: Tensor, axes: Axes) -> Axes:
-    """The axes without those of size 1 at both ends, as loops name them."""
-    long = [axis for axis in range(axes[0], axes[1] + 1) if tensor.shape[axis] != 1]
-    return (long[0], long[-1]) if long else axes
+_OF_TORCH = (torch.dtype, torch.device, torch.memory_format, torch.layout)

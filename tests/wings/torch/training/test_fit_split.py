@@ -107,16 +107,6 @@ def test_losses_in_pieces_equal_those_of_eager(name: str) -> None:
     assert held_whole(model, ids) == (name in WHOLE)
 
 
-def test_random_numbers_are_said_to_forbid_pieces() -> None:
-    model = nn.Sequential(nn.Linear(4, 64), nn.Dropout(), nn.Sequential(nn.ReLU(), nn.Dropout()), nn.Linear(64, 1))
-    with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.torch.fit(model, "10%", args=(torch.zeros(64, 4),), allow=["split"])
-    assert "what draws random numbers does not run in pieces: '1', '2.1', and the modules around" in str(caught.value)
-    with pytest.raises(memplan.InfeasibleError) as caught:
-        memplan.torch.fit(model.eval(), "10%", args=(torch.zeros(64, 4),), allow=["split"])
-    assert "random" not in str(caught.value)
-
-
 @pytest.mark.parametrize("how", [{"bias": False}, {"tied": True}])
 def test_heads_of_other_kinds(how: dict[str, Any]) -> None:
     model, ids = double(LOSSES["flat"], **how), ids_of()
@@ -248,7 +238,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], Any]] = {
     "attention": (Attention, (0, 0)),
     "heads": (Heads, (0, 0)),
     "positions": (WithPositions, (0, 0)),
-    "chance": (lambda: FeedForward(nn.Dropout(0.5)), None),
+    "chance": (lambda: FeedForward(nn.Dropout(0.5)), (0, 1)),
     "no chance": (lambda: FeedForward(nn.Dropout(0.0)), (0, 1)),
     "batch norm": (lambda: nn.BatchNorm1d(ROWS), None),
     "along the batch": (lambda: nn.Softmax(0), None),
@@ -263,12 +253,17 @@ def test_rows_are_independent_where_they_are(name: str) -> None:
     torch.manual_seed(0)
     part, x = make(), torch.randn(2, ROWS, WIDTH)
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), part)
-    assert Step(model, (x,), loss=lambda y: y.sum()).noted().independent().get("1") == expected
+    found = Step(model, (x,), loss=lambda y: y.sum()).noted().independent().get("1")
+    assert (found and found.axes) == expected
     if expected is None:
         return
     other = x.clone()
     other[1, 3] += torch.randn(WIDTH)
-    changed = (part(x) != part(other)).flatten(2).any(-1)
+    made = []
+    for given in (x, other):
+        torch.manual_seed(1)
+        made.append(part(given))
+    changed = (made[0] != made[1]).flatten(2).any(-1)
     assert changed[1].any()
     assert not changed[0].any()
     if expected == (0, 1):
