@@ -49,6 +49,10 @@ with _WALL.needed_by("what Inductor takes out of a graph, which then holds nothi
 with _WALL.needed_by("operators that Inductor takes apart"):
     from torch._inductor import inductor_prims as inductor_prims
     from torch._inductor.decomposition import select_decomp_table as select_decomp_table
+with _WALL.needed_by("random numbers in pieces"):
+    from torch._inductor.lowering import register_lowering as register_lowering
+
+    inductor_ops: Any = torch._inductor.virtualized.ops
 with _WALL.needed_by("attempts, whose kernels are never compiled"):
     from torch._inductor.async_compile import AsyncCompile as AsyncCompile
     from torch._inductor.codecache import PyCodeCache as PyCodeCache

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from torch import fx
 
@@ -55,6 +56,14 @@ class Clock:
             raise TimeIsUp
 
 
+class AskedPieces(NamedTuple):
+    """What a graph in pieces was asked for: a capacity, the most pieces, and whether regions may run in passes."""
+
+    capacity: int
+    most: int
+    again: bool
+
+
 @dataclass
 class Known:
     """What attempts at one graph have found, for those after them.
@@ -75,7 +84,7 @@ class Known:
     clock: Clock = field(default_factory=Clock)
     usual: dict[Fusion, tuple[int, Floor]] = field(default_factory=dict)
     chosen: dict[Place, int | InfeasibleError | None] = field(default_factory=dict)
-    in_pieces: dict[Place, tuple[int, int, int | None]] = field(default_factory=dict)
+    in_pieces: dict[Place, tuple[AskedPieces, int | None]] = field(default_factory=dict)
 
     @property
     def floor(self) -> Floor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import fx
 from ... import sizes
 from ...plans.failing import InfeasibleError
 from ..private_compiler import CustomPartitionerFn, get_hash_for_files
-from .anytime import Clock, Known, Pair, Place, TimeIsUp
+from .anytime import AskedPieces, Clock, Known, Pair, Place, TimeIsUp
 from .capacity_search import Attempt, Search
 from .floor import Floor
 from .partitions import Cuts, Partition
@@ -101,18 +102,18 @@ class WithinBudget(CustomPartitionerFn):
     def _in_pieces(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
         """The cheapest partition of the graph in pieces: in few, where what runs again brings more for less."""
         if self._place in self._known.in_pieces:
-            asked, most, capacity = self._known.in_pieces[self._place]
-            cuts = self._cuts(self._split(gm, asked, most).module, joint_inputs, kwargs, whole=False)
+            asked, capacity = self._known.in_pieces[self._place]
+            cuts = self._cuts(self._split(gm, asked).module, joint_inputs, kwargs, whole=False)
             return cuts.by_torch() if capacity is None else cuts.within(capacity)
         whole = self._cuts(gm, joint_inputs, kwargs).usual()[0]
         budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
         failed: InfeasibleError | None = None
         for splits in self._split_ever_more(gm, budget):
             best: Partition | None = None
-            for split, asked, most in splits:
+            for split, asked in splits:
                 cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
                 if "recompute" not in self._allow:
-                    self._known.in_pieces[self._place] = asked, most, None
+                    self._known.in_pieces[self._place] = asked, None
                     return cuts.by_torch()
                 try:
                     found = within(cuts, budget, 0, self._limit, self._kept, self._known.clock)
@@ -127,7 +128,7 @@ class WithinBudget(CustomPartitionerFn):
                     continue
                 found = replace(found, cost=found.cost + split.cost)
                 if best is None or found.cost < best.cost:
-                    best, self._known.in_pieces[self._place] = found, (asked, most, found.capacity)
+                    best, self._known.in_pieces[self._place] = found, (asked, found.capacity)
             if best is not None:
                 return best
         assert failed is not None
@@ -139,29 +140,30 @@ class WithinBudget(CustomPartitionerFn):
         known = self._known.usual if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
-    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[tuple[Split, int, int]]]:
+    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[tuple[Split, AskedPieces]]]:
         """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
 
-        Each time in many, and then in fewer: with the capacity that was asked for, and the most pieces.
+        Each time in many, and then in fewer. Regions that run in several passes are tried last.
         """
         seen = set[int]()
-        for share in _SHARES:
-            splits: list[tuple[Split, int, int]] = []
+        for again, share in product((False, True) if "recompute" in self._allow else (False,), _SHARES):
+            splits: list[tuple[Split, AskedPieces]] = []
             for most in (MOST, *_FEWER):
                 if splits and splits[-1][0].pieces <= most:
                     continue
-                split = self._split(gm, int(budget * share), most)
-                splits += [(split, int(budget * share), most)] if len(split.module.graph.nodes) not in seen else []
+                asked = AskedPieces(int(budget * share), most, again)
+                split = self._split(gm, asked)
+                splits += [(split, asked)] if len(split.module.graph.nodes) not in seen else []
                 seen.add(len(split.module.graph.nodes))
             yield splits
 
     def split(self, gm: fx.GraphModule) -> fx.GraphModule:
         """The graph with ops in pieces, as far as that is allowed and brings tensors within the budget."""
-        again = "recompute" in self._allow
-        return self._split(gm, self._budget, again=again).module if "split" in self._allow else gm
+        asked = AskedPieces(self._budget, MOST, "recompute" in self._allow)
+        return self._split(gm, asked).module if "split" in self._allow else gm
 
-    def _split(self, gm: fx.GraphModule, capacity: int, most: int = MOST, *, again: bool = False) -> Split:
-        split = split_graph(gm, capacity, most, again=again)
+    def _split(self, gm: fx.GraphModule, asked: AskedPieces) -> Split:
+        split = split_graph(gm, asked.capacity, asked.most, again=asked.again)
         if split.reason:
             log.warning("nothing is in pieces: %s", split.reason)
         return split

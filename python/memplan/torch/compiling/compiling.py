@@ -33,6 +33,7 @@ from .forward_outputs import Outputs, Step
 from .fusing import fuse_less
 from .kernel_order import in_order
 from .pooling import gathering
+from .random_rows import lower_random_rows
 from .rewriting import rewritten
 from .settings import Settings
 
@@ -125,6 +126,7 @@ def _install() -> None:
             owner.run_wrapper_ir_passes = _in_place_of(owner.run_wrapper_ir_passes)
             memory.reorder_for_peak_memory = _after(memory.reorder_for_peak_memory)
             fuse_less(_fuse_within, _fuses_writers)
+            lower_random_rows()
 
 
 def _after(by_torch: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

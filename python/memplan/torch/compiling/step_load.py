@@ -12,8 +12,9 @@ from torch.fx.experimental.symbolic_shapes import optimization_hint
 
 from ... import _core
 from ..private import OpOverload, has_storage, packet_of
-from ..private_compiler import get_storage, partitioners
+from ..private_compiler import get_storage, inductor_prims, partitioners
 from ..reading.effects import flat_tensors
+from ..running.pieces.random_rows import RANDOM_ROWS
 from .pooling import gathers, is_index
 
 _aten = torch.ops.aten
@@ -23,7 +24,10 @@ _ADDED = {  # to their first argument
 }
 _GATHERS = {_aten.index.Tensor, _aten._unsafe_index.Tensor}
 _SCATTERS = {_aten.index_put.default, _aten._unsafe_index_put.default}
-_LOOPS = {torch.ops.prims._low_memory_max_pool_offsets_to_indices.default}  # besides those that torch lists
+_LOOPS = {  # besides those that torch lists
+    torch.ops.prims._low_memory_max_pool_offsets_to_indices.default,
+    *(inductor_prims.random, RANDOM_ROWS),
+}
 SCALES = "memplan_scales"  # of a node of backward that multiplies what forward has computed for 1
 IN_MEMORY = "inductor_realize_to_strides"  # of a node whose result Inductor writes, and computes in no other loop
 _BY_ROWS = {_aten.amax.default, _aten.amin.default, _aten.sum.dim_IntList, _aten.mean.dim}

@@ -1,6 +1,6 @@
 """Along which loops operators of torch may be split: a rule for each, by its name in the schema.
 
-An operator that is not here says nothing, and is not split: what draws random numbers, what writes to its inputs.
+An operator that is not here says nothing, and is not split: what draws from a generator, what writes to its inputs.
 """
 
 from __future__ import annotations
@@ -129,6 +129,9 @@ RULES: Mapping[str, Rule] = {
     **_named("nll_loss_backward nll_loss2d_backward", lookups.nll_loss_backward),
 }
 
+# Primitives of Inductor: numbers that are made of a seed and of their places.
+_OF_INDUCTOR: Mapping[str, Rule] = {"inductor_random": spread.created}
+
 # Operators that look at the shape of an input and nothing else.
 _SHAPE_OF_SELF = {
     *("empty_like", "full_like", "ones_like", "zeros_like"),
@@ -141,7 +144,8 @@ _SHAPE_OF_SELF = {
 
 def loops_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Loop]:
     """The loops along which a call of an operator may be split, each alone; none if nothing is known."""
-    rule = RULES.get(_name(func))
+    name = name_of(func)
+    rule = RULES.get(name) or _OF_INDUCTOR.get(name)
     outputs = list(flat_tensors(result))
     if rule is None or not outputs:
         return []
@@ -164,7 +168,7 @@ def _found(rule: Rule, call: Call) -> list[Loop]:
 
 def unread(func: Any, args: Sequence[Any]) -> int | None:
     """The place among the arguments of a tensor of which an operator reads the shape alone; None if it reads all."""
-    if _name(func) not in _SHAPE_OF_SELF:
+    if name_of(func) not in _SHAPE_OF_SELF:
         return None
     place = next(k for k, argument in enumerate(schema_of(func).arguments) if argument.name == "self")
     return place if place < len(args) else None
@@ -177,9 +181,9 @@ def read_by(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[T
 
 
 @cache
-def _name(func: Any) -> str:
-    """The name of an operator of torch's own, without its overload."""
+def name_of(func: Any) -> str:
+    """The name of an operator of torch's own, or of a primitive of Inductor, without its overload; "" for others."""
     if not isinstance(func, OpOverload):
         return ""
     space, _, name = str(schema_of(func).name).partition("::")
-    return name if space == "aten" else ""
+    return name if space == "aten" or name in _OF_INDUCTOR else ""

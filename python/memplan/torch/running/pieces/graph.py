@@ -21,12 +21,12 @@ from ....errors import SourceError
 from ...private import OpOverload, codegen_of
 from ...private_compiler import detect_fake_mode
 from ...reading.effects import flat_tensors
+from ...reading.loops import name_of as operator_of
 from .calls import Part, Piece, Rows, rows_read, rows_written
 from .inlining import Inlining
 from .network import Traced, call_of, is_result, name_of, results_of, rows_of
 from .statistics import STATISTICS
 from .table import early_of, part_of
-from .table import name_of as operator_of
 
 _aten = torch.ops.aten
 

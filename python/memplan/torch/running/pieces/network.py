@@ -138,8 +138,15 @@ class _Reading:
         changes = isinstance(func, OpOverload) and schema_of(func).is_mutable
         loops = [] if changes or not self._loops.get(node, True) else _loops(node, (func, args, kwargs), given, inputs)
         after = self._after(node, given, changes)
-        kind = str(node.target)
-        self._ops.append(_core.Op(node.name, kind, list(inputs), outputs, aliases=aliases, after=after, loops=loops))
+        again = not changes and not draws(node.target, node.args, node.kwargs)
+        op = _core.Op(
+            *(node.name, str(node.target), list(inputs), outputs),
+            aliases=aliases,
+            after=after,
+            recompute=again,
+            loops=loops,
+        )
+        self._ops.append(op)
         self._nodes.append(node)
         known = isinstance(func, OpOverload)
         self._cost.append(float(cost_of(func, args, kwargs, node.meta["val"])) if known else 0.0)

@@ -19,12 +19,12 @@ from .... import _core
 from ....errors import UnsupportedError
 from ....plans.changes import InPieces
 from ...private import pytree, storage_key
-from ...reading.loops import Loop, loops_of
+from ...reading.loops import Loop, loops_of, name_of
 from ..recording import CallRecord, Recording, StorageRecord, View
 from .calls import Composed, Part, Piece, Rows, rows_read
 from .records import adding, changed, moved, record, results_of, showing, written_over
 from .statistics import STATISTICS
-from .table import early_of, name_of, part_of
+from .table import early_of, part_of
 
 _Range = tuple[int, int, int, int, int]  # the first axis and the last, rows [begin, end), and the row that lies first
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...private import OpOverload, schema_of
-from . import losses, resizing, views, window_pieces
+from ...reading.loops import name_of
+from . import losses, random_rows, resizing, views, window_pieces
 from .calls import Part, Piece
 from .statistics import STATISTICS
 
@@ -108,6 +108,7 @@ RULES: Mapping[str, Rule] = {
         _mask_in_attention,
     ),
     "scaled_dot_product_attention": _mask_in_attention,
+    random_rows.INDUCTOR_RANDOM: random_rows.rule,
     **views.RULES,
     **window_pieces.RULES,
     **resizing.RULES,
@@ -136,9 +137,3 @@ def part_of(piece: Piece) -> Part | None:
         of_rows = STATISTICS[name].part
         return None if of_rows is None else of_rows(piece)
     return RULES[name](piece) if name in RULES else piece.part()
-
-
-def name_of(func: Any) -> str:
-    """The name of an operator of torch's own, without its overload."""
-    is_own = isinstance(func, OpOverload) and func.namespace == "aten"
-    return str(schema_of(func).name).partition("::")[2] if is_own else ""
