@@ -3,7 +3,8 @@
 Each step runs in a process of its own. It is forward, loss and backward. Bytes are weights, inputs, and what torch's
 allocator gives out in a step. Those of `fit` are held against eager torch, those of torch.compile against Inductor, and
 so are gradients (the largest difference, as a share of the largest number in one; those that are rounding alone are
-left out) and processor seconds of a step. `found in` are seconds of the clock of `fit`, or of the first step of
+left out) and processor seconds of a step. The budget of `fit` is a share of what `memplan.estimate` says, that of
+torch.compile of what Inductor's code holds. `found in` are seconds of the clock of `fit`, or of the first step of
 compiled code, caches off; for Inductor too.
 Run: ``python tests/benchmarks/random_budgets.py [--networks a,b] [--ways fit,compile] [--json F] [--docs]``.
 """
@@ -27,7 +28,19 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 WAYS = {"fit": "eager", "compile": "Inductor"}  # and what each is held against
 PERCENT = (60, 40)
-HEAD = ("network", "way", "usual, MiB", "%", "held", "found in, s", "usual", "times usual", "difference", "or")
+HEAD = (
+    "network",
+    "way",
+    "usual, MiB",
+    "%",
+    "held",
+    "of the budget",
+    "found in, s",
+    "usual",
+    "times usual",
+    "difference",
+    "or",
+)
 STEPS = 5
 ROUNDING = 1e-7  # a share of the largest gradient of all
 
@@ -71,9 +84,10 @@ def cells_of(row: dict[str, Any]) -> list[str]:
     named = [row["network"], row["way"], mib(usual["bytes"]), str(row["percent"])]
     seconds = [f"{row['found']:.1f}", f"{usual['found']:.1f}"] if "found" in row else ["", ""]
     if "error" in row:
-        return [*named, "", *seconds, "", "", row["error"]]
+        return [*named, "", "", *seconds, "", "", row["error"]]
+    within = row["bytes"] / (row["budget"] or usual["bytes"] * row["percent"] / 100)
     held, times = row["bytes"] / usual["bytes"], row["seconds"] / usual["seconds"]
-    return [*named, f"{held:.3f}", *seconds, f"{times:.2f}", f"{row['difference']:.0e}", ""]
+    return [*named, f"{held:.3f}", f"{within:.3f}", *seconds, f"{times:.2f}", f"{row['difference']:.0e}", ""]
 
 
 def one(name: str, way: str, percent: int, expected: Path) -> dict[str, Any]:
@@ -94,10 +108,11 @@ def one(name: str, way: str, percent: int, expected: Path) -> dict[str, Any]:
         return loss(model(*args))
 
     run: Any = forward
-    begin = time.perf_counter()
+    begin, budget = time.perf_counter(), 0
     try:
         if way == "fit":
-            memplan.torch.fit(model, f"{percent}%", args=args, loss=loss, allow=("recompute", "split"))
+            fitted = memplan.torch.fit(model, f"{percent}%", args=args, loss=loss, allow=("recompute", "split"))
+            budget = fitted.before.total * percent // 100
         elif way == "Inductor":
             run = torch.compile(forward)
         elif way == "compile":
@@ -137,7 +152,13 @@ def one(name: str, way: str, percent: int, expected: Path) -> dict[str, Any]:
         start = time.process_time()
         step(seed)
         seconds.append(time.process_time() - start)
-    return {"bytes": bytes, "difference": difference, "seconds": statistics.median(seconds), "found": found}
+    return {
+        "bytes": bytes,
+        "budget": budget,
+        "difference": difference,
+        "seconds": statistics.median(seconds),
+        "found": found,
+    }
 
 
 if __name__ == "__main__":

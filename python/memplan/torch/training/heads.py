@@ -36,14 +36,20 @@ def heads_in(step: Step) -> dict[str, float]:
         for name, part in step.model.named_modules()
         if type(part) is torch.nn.Linear and part.out_features > part.in_features
     ]
-    events: list[Event] = []
-    try:
-        with with_heads(step.model, names, events):
-            step.run()
-    except SourceError:  # with tensors that wait, it does not run
-        return {}
-    found = {event.head for event in events} - {event.head for event in events if event.whole}
-    return {name: sum(event.again for event in events if event.head == name) for name in names if name in found}
+    found: dict[str, float] = {}
+    while names:
+        events: list[Event] = []
+        try:
+            with with_heads(step.model, names, events):
+                step.run()
+        except SourceError:  # with tensors that wait, it does not run
+            return found
+        seen, whole = {event.head for event in events}, {event.head for event in events if event.whole}
+        for name in names:
+            if name in seen - whole:
+                found[name] = sum(event.again for event in events if event.head == name)
+        names = [name for name in names if name not in seen] if seen else []  # those were given what waits
+    return found
 
 
 def with_heads(model: torch.nn.Module, names: Sequence[str], events: list[Event] | None = None) -> replaced_forward:

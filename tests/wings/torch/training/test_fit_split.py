@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: E402
 
 import memplan  # noqa: E402
 from memplan.torch.training.fitted_modules import Step  # noqa: E402
-from memplan.torch.training.heads import with_heads  # noqa: E402
+from memplan.torch.training.heads import heads_in, with_heads  # noqa: E402
 from memplan.torch.training.waiting import Waiting  # noqa: E402
 
 ROWS, WIDTH, WORDS = 640, 8, 300
@@ -292,6 +292,21 @@ def test_modules_in_pieces_hold_less_with_equal_gradients() -> None:
     assert found.after.total < 0.7 * again.after.total
     assert "run in pieces: 0, 1, 2" in str(found)
     assert all(map(torch.equal, gradients(), expected))  # as it was
+
+
+def test_a_head_is_found_behind_layers_that_would_wait_too() -> None:
+    class Adapted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.down, self.up = nn.Linear(WIDTH, 2), nn.Linear(2, WIDTH)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + self.up(self.down(x))
+
+    model = nn.Sequential(nn.Embedding(WORDS, WIDTH), Adapted(), nn.Linear(WIDTH, WORDS))
+    ids = ids_of()
+    step = Step(model, (ids,), loss=lambda made: F.cross_entropy(made.flatten(0, 1), ids.flatten()))
+    assert list(heads_in(step)) == ["2"]
 
 
 def test_a_loss_fits_where_whole_logits_do_not() -> None:
