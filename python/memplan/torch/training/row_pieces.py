@@ -85,13 +85,11 @@ class _InPieces(Wrapped):
 
     def _split(self, leaves: Sequence[Any], parts: Sequence[Part]) -> list[Sequence[Any]]:
         """For each argument what the pieces get: some of its rows, or all of it."""
-        given = iter(self._apart.given)
-        return [
-            torch.split(leaf, parts[0].size, parts[0].axis)
-            if isinstance(leaf, Tensor) and next(given) is not None
-            else [leaf] * len(parts)
-            for leaf in leaves
-        ]
+        given, split = iter(self._apart.given), dict[int, Sequence[Any]]()
+        for leaf in leaves:
+            if isinstance(leaf, Tensor) and next(given) is not None and id(leaf) not in split:
+                split[id(leaf)] = torch.split(leaf, parts[0].size, parts[0].axis)  # once: who is given it twice may ask
+        return [split.get(id(leaf), [leaf] * len(parts)) for leaf in leaves]
 
     def _run(self, draws: Draws | None, part: Part, shapes: Any, *args: Any, **kwargs: Any) -> Any:
         """Forward on some rows. A step without data looks whether it does what the whole does."""
@@ -108,6 +106,8 @@ class _InPieces(Wrapped):
                 stack.enter_context(Checked(self.name, made, part))
             try:
                 return self.forward(*args, **kwargs)
+            except ChangedError:
+                raise
             except (RuntimeError, TypeError, ValueError, IndexError) as error:
                 raise ChangedError(
                     self.name, f"module '{self.name}' cannot run on some of its rows: {error}"

@@ -26,6 +26,7 @@ class Does(nn.Module):
     def __init__(self, function: Callable[[Any, Tensor], Any]) -> None:
         super().__init__()
         self.layer, self.function = nn.Linear(WIDTH, WIDTH), function
+        self.attention = nn.MultiheadAttention(WIDTH, 2, dropout=0.2, batch_first=True)
 
     def forward(self, x: Tensor) -> Any:
         return self.function(self, self.layer(x))
@@ -47,6 +48,12 @@ def merged(_: Any, x: Tensor) -> Tensor:
     return (F.dropout(flat, 0.4) * torch.rand_like(flat)).view(x.shape)
 
 
+def with_itself(does: Any, x: Tensor) -> Tensor:
+    """A layer that asks whether its arguments are one tensor, and computes along the tokens first."""
+    made: Tensor = does.attention(x, x, x, need_weights=False)[0]
+    return made
+
+
 def paths(_: Any, x: Tensor) -> Tensor:
     """One number for all, and one for each row."""
     y = x * torch.randint(1, 5, (1,)) * torch.rand(())
@@ -62,6 +69,7 @@ DRAWING: dict[str, Callable[[Any, Tensor], Any]] = {
     "gumbel": lambda _, x: F.gumbel_softmax(x, dim=-1),
     "attention": attention,
     "merged": merged,
+    "with itself": with_itself,
     "paths": paths,
     "several": lambda _, x: {"a": F.dropout(x).sum(1), "b": [x.square() * torch.rand_like(x), None, 3]},
 }
@@ -106,9 +114,19 @@ def test_rows_get_the_numbers_of_the_whole(name: str) -> None:
         loss = total(model(x))
         loss.backward(retain_graph=True)
         loss.backward()  # which draws the same again
-        gradients = [p.grad for p in model.parameters()]
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
         torch.testing.assert_close(gradients, [2 * gradient for gradient in expected[2:-2]])
     torch.testing.assert_close(ran(model, x), expected, rtol=0, atol=0)
+
+
+def test_arguments_that_are_one_tensor_stay_one() -> None:
+    torch.manual_seed(0)
+    model, x = Does(with_itself).double(), torch.randn(ROWS, 5, WIDTH).double()
+    expected = ran(model, x)
+    step = Step(model, (x,), loss=total)
+    with in_pieces(model, step.noted().independent()).applied(["attention"]):
+        assert step.run()
+        torch.testing.assert_close(ran(model, x), expected)
 
 
 def count(does: Any, x: Tensor) -> Tensor:

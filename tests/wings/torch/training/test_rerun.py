@@ -127,6 +127,24 @@ def test_a_saved_tensor_that_is_read_twice() -> None:
     check(chain(lambda net, x: Square.apply(net.fc(x).tanh())), X)
 
 
+def test_arguments_that_are_one_tensor_stay_one() -> None:
+    """As attention asks, which computes with one weight then."""
+
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.inner = Fn(mix), Fn(lambda net, x, y: net.fc(x).tanh() * (y.sigmoid() if x is y else y))
+
+        def forward(self, x: Any) -> Any:
+            hidden = self.first(x)
+            return self.inner(hidden, hidden)
+
+    torch.manual_seed(0)
+    model = Twice()
+    expected = gradients(copy.deepcopy(model), X)
+    assert equal(expected, gradients(again(model, "inner"), X))
+
+
 def test_what_forward_changes_on_a_module_changes_once() -> None:
     def stateful(net: Any, x: Any) -> Any:
         net.calls = getattr(net, "calls", 0) + 1
