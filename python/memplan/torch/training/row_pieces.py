@@ -115,8 +115,14 @@ class _InPieces(Wrapped):
 
     def _joined(self, results: Sequence[Any], parts: Sequence[Part]) -> Any:
         """Results of all rows."""
-        flat = [pytree.tree_flatten(result) for result in results]
+        flat, axis = [pytree.tree_flatten(result) for result in results], parts[0].axis
         joined: list[Any] = []
         for same in zip(*(leaves for leaves, _ in flat), strict=True):
-            joined.append(torch.cat(same, parts[0].axis) if isinstance(same[0], Tensor) else same[0])
+            if not isinstance(same[0], Tensor):
+                joined.append(same[0])
+                continue
+            if [one.shape[axis] for one in same] != [part.size for part in parts]:
+                problem = "returned other rows for a piece than it was given"
+                raise ChangedError(self.name, f"module '{self.name}' {problem}")
+            joined.append(torch.cat(same, axis))
         return pytree.tree_unflatten(joined, flat[0][1])

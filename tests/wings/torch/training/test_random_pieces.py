@@ -177,6 +177,15 @@ def test_what_has_the_size_of_the_batch_by_chance_is_found(name: str) -> None:
         assert "" not in fitted.split
 
 
+def test_other_rows_of_another_batch_are_found() -> None:
+    model = Does(lambda _, x: x * 2 if len(x) > 2 else x[:1] * 2)
+    x = torch.randn(ROWS, 5, WIDTH)
+    with in_pieces(model, Step(model, (x,), loss=total).noted().independent()).applied([""]):
+        model(x)
+        with pytest.raises(memplan.errors.UnsupportedError, match="module '' returned other rows"):
+            model(x[:16])
+
+
 class Field(nn.Module):
     """A small radiance field: points along rays at random distances, and what is seen of them, outside of modules."""
 
