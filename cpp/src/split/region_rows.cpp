@@ -372,4 +372,8 @@ bool RegionRows::is_there(std::size_t r, RowRange iterations) const {
   return last_visit_[at(made.at(base).maker)] < last;
 }
 
+bool lie_scattered(const Tensor& tensor, const Axes& axes) {
+  return std::any_of(tensor.shape->begin(), tensor.shape->begin() + axes.first, [](std::int64_t n) { return n > 1; });
+}
+
 }  // namespace memplan

@@ -126,4 +126,7 @@ class RegionRows {
   Index number_ = 0;
 };
 
+// Whether rows along these axes of a tensor lie scattered: each in several places of its memory.
+bool lie_scattered(const Tensor& tensor, const Axes& axes);
+
 }  // namespace memplan

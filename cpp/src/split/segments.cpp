@@ -56,6 +56,7 @@ Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vect
           if (found != place.end()) made.window = std::max(made.window, kept_of(found->second, shown));
         }
       if (links.stays[at(root)]) made.until = ops_.size();
+      made.copied = is_copied(r, t);
       made_.push_back(made);
     }
   std::vector<Bytes> between(ops_.size(), 0);
@@ -88,6 +89,15 @@ Bytes Segments::kept_of(std::size_t reader, Index t) const {
   return most;
 }
 
+bool Segments::is_copied(std::size_t maker, Index t) const {
+  const Op& op = links_.graph.op(ops_[maker].op);
+  if (!op.pieces_copied || ops_[maker].loop == kNone) return false;
+  const auto& writes = loop_of(links_.graph, ops_[maker]).writes;
+  return std::ranges::any_of(writes, [&](const LoopWrite& write) {
+    return op.outputs[at(write.output)] == t && lie_scattered(links_.graph.tensor(t), write.axes);
+  });
+}
+
 // Whether a segment may write what leaves it over what it reads last: an op may read rows where it writes others only if
 // the rows that it needs have been read before, by others.
 bool Segments::may_lie_over(const Made& born, const Made& dying) const {
@@ -106,10 +116,15 @@ std::vector<RegionOp> Segments::ops_of(std::size_t from, std::size_t until) cons
 // While the ops between two cuts run: what is whole, and rows of what is inside.
 Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
   const std::size_t begin = cuts_[from], end = cuts_[until];
-  Bytes whole = 0, kept = 0, largest = 0;
+  Bytes whole = 0, kept = 0, largest = 0, scratch = 0;
+  const auto workspace = [&](std::size_t r) {
+    return links_.graph.op(ops_[r].op).workspace / (ops_[r].loop == kNone ? 1 : pieces);
+  };
   std::vector<const Made*> dying;
   for (const Made& made : made_) {
     if (made.from >= end || made.until < begin) continue;
+    if (made.copied && made.from >= begin && (made.until >= end || made.window > 0))
+      scratch = std::max(scratch, workspace(made.from) + made.bytes / pieces);
     if (made.from < begin && made.until < end) dying.push_back(&made);
     if (made.from >= begin && made.until >= end) {
       const auto over = std::ranges::find_if(dying, [&](const Made* one) { return may_lie_over(made, *one); });
@@ -125,9 +140,7 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
     else
       largest = std::max(largest, made.bytes / pieces);
   }
-  Bytes scratch = 0;
-  for (std::size_t r = begin; r < end; ++r)
-    scratch = std::max(scratch, links_.graph.op(ops_[r].op).workspace / (ops_[r].loop == kNone ? 1 : pieces));
+  for (std::size_t r = begin; r < end; ++r) scratch = std::max(scratch, workspace(r));
   return whole + kept + largest + scratch;
 }
 

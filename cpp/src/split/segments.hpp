@@ -36,10 +36,12 @@ class Segments {
     Bytes bytes;
     Bytes window;             // of rows that are kept from each piece to the next
     std::size_t from, until;  // the ops that make it and that read it last; `until` is behind all ops if it leaves
+    bool copied = false;      // rows of it that have others beside them are computed apart
   };
 
   std::vector<RegionOp> ops_of(std::size_t from, std::size_t until) const;
   Bytes kept_of(std::size_t reader, Index t) const;
+  bool is_copied(std::size_t maker, Index t) const;
   bool may_lie_over(const Made& born, const Made& dying) const;
   Bytes held(std::size_t from, std::size_t until, Index pieces) const;
   double cost(std::size_t from, std::size_t until);

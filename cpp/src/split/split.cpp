@@ -322,10 +322,9 @@ class Splitter {
     for (const LoopWrite& write : rows.loop(r).writes) {
       const Index t = op.outputs[at(write.output)];
       const MadeByRows& made = rows.made.at(t);
-      const std::vector<std::int64_t>& shape = *graph_.tensor(t).shape;
       const std::int64_t count = pass_->uses.at(t).written_at(v).size();
-      const bool scattered = std::any_of(shape.begin(), shape.begin() + made.axes.first, [](auto n) { return n > 1; });
-      if (scattered && count < held_.at(t).capacity) bytes += count * (graph_.tensor(t).bytes / made.rows);
+      if (count < held_.at(t).capacity && lie_scattered(graph_.tensor(t), made.axes))
+        bytes += count * (graph_.tensor(t).bytes / made.rows);
     }
     return bytes;
   }
