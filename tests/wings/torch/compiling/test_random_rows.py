@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.random_rows import lower_random_rows  # noqa: E402
 from memplan.torch.compiling.splitting import split_graph  # noqa: E402
 from memplan.torch.private_compiler import inductor_prims  # noqa: E402
@@ -31,13 +32,15 @@ def test_random_numbers_run_in_pieces() -> None:
     assert found.pieces > 1, found.reason
     nodes = found.module.graph
     assert not nodes.find_nodes(op="call_function", target=inductor_prims.random)
-    rows = [node.args[4:] for node in nodes.find_nodes(op="call_function", target=RANDOM_ROWS)]
+    calls = [node.args for node in nodes.find_nodes(op="call_function", target=RANDOM_ROWS)]
+    rows = [(begin, size) for *_, begin, size in calls]
+    whole, axis = calls[0][0], calls[0][3]
     assert [begin for begin, _ in rows] == [sum(size for _, size in rows[:k]) for k in range(len(rows))]
-    assert sum(size for _, size in rows) == ROWS
+    assert sum(size for _, size in rows) == whole[axis]
     assert max(node.meta["val"].numel() for node in nodes.nodes if node.op == "call_function") < ROWS * WIDTH
 
 
-@pytest.mark.slow
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["rand", "randn"])
 def test_rows_are_those_of_the_whole(mode: str) -> None:
     lower_random_rows()
@@ -56,7 +59,7 @@ def test_rows_are_those_of_the_whole(mode: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_step_with_dropout_in_pieces_has_equal_gradients() -> None:
+def test_dropout_in_pieces_drops_the_same() -> None:
     torch.manual_seed(0)
     net = torch.nn.Sequential(
         *(torch.nn.Linear(16, 1024), torch.nn.GELU(), torch.nn.Dropout(0.4), torch.nn.Linear(1024, 16)),
@@ -64,13 +67,16 @@ def test_a_step_with_dropout_in_pieces_has_equal_gradients() -> None:
     )
     x = torch.randn(256, 16)
 
-    def gradients(run: Any) -> list[Any]:
+    def made(run: Any) -> Any:
         torch.manual_seed(5)
-        net.zero_grad()
-        run(x).square().sum().backward()
-        return [p.grad.clone() for p in net.parameters()]
+        with torch.no_grad():
+            return run(x)
 
-    expected = gradients(torch.compile(net))
+    expected = made(torch.compile(net))
     torch._dynamo.reset()
-    found = gradients(torch.compile(net, backend="memplan", options={"budget": "60%", "allow": ["split", "recompute"]}))
+    before = times_loaded()
+    found = made(torch.compile(net, backend="memplan", options={"budget": "kept + 300KiB", "allow": ["split"]}))
     torch.testing.assert_close(found, expected)
+    assert torch.equal(found == 0, expected == 0)
+    [loaded] = loaded_since(before)
+    assert max(loaded.planned) <= 300 * 1024  # hidden numbers of all rows take a megabyte
