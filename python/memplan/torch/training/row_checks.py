@@ -6,6 +6,7 @@ Operators are the same, with the same numbers. What has rows in the whole is sma
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -68,7 +69,14 @@ class Checked(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _numbers(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments that are numbers, flags or names, and no sizes; also numbers in the place of tensors."""
-    arguments = schema_of(func).arguments
-    given = {**{a.name: value for a, value in zip(arguments, args, strict=False)}, **kwargs}
-    known = [a.name for a in arguments if str(a.type).removeprefix("Optional[").rstrip("]") in _NUMBERS]
+    names, known = _arguments(func)
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
     return [given.get(name) for name in known if not isinstance(given.get(name), Tensor)]
+
+
+@cache
+def _arguments(func: Any) -> tuple[list[str], list[str]]:
+    """The names of all arguments of an operator, and of those that may be numbers."""
+    arguments = schema_of(func).arguments
+    known = [a.name for a in arguments if str(a.type).removeprefix("Optional[").rstrip("]") in _NUMBERS]
+    return [a.name for a in arguments], known

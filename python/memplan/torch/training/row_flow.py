@@ -16,6 +16,7 @@ from torch import Tensor
 from ..private import overload_name_of, pytree, schema_of
 from ..reading.effects import draws, flat_tensors
 from ..reading.loops import loops_of, name_of, shows_again
+from ..reading.loops.calls import trimmed as long_axes
 
 Axes = tuple[int, int]
 _LOSS_OF_CLASSES = torch.ops.aten.nll_loss_forward.default
@@ -24,15 +25,15 @@ _NEW = {
     *("empty", "full", "ones", "zeros", "empty_like", "full_like", "ones_like", "zeros_like"),
     *("new_empty", "new_full", "new_ones", "new_zeros"),
 }
-_SAFE = {
+_SAFE = {  # of which torch does not say that they make views
     torch.ops.aten.unsafe_split.Tensor: torch.ops.aten.split.Tensor,
     torch.ops.aten.unsafe_split_with_sizes.default: torch.ops.aten.split_with_sizes.default,
 }
 # What draws numbers one by one, of parameters that all have in common
 _OVER_SELF = {"bernoulli_", "uniform_", "normal_", "exponential_", "log_normal_", "cauchy_", "geometric_"}
 _OF_A_SHAPE = {"rand", "randn", "randint"}
-_NO_ROWS = (0, 0)
 _LIKE_SELF = {"rand_like", "randn_like", "randint_like"}
+_NO_ROWS = (0, 0)
 
 
 class Ran(NamedTuple):
@@ -239,5 +240,4 @@ def _writes(func: Any) -> list[Any]:
 
 def trimmed(tensor: Tensor, axes: Axes) -> Axes:
     """The axes without those of size 1 at both ends, as loops name them."""
-    long = [axis for axis in range(axes[0], axes[1] + 1) if tensor.shape[axis] != 1]
-    return (long[0], long[-1]) if long else axes
+    return long_axes(tensor, axes) or axes

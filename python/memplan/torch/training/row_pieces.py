@@ -94,7 +94,7 @@ class _InPieces(Wrapped):
     def _run(self, draws: Draws | None, part: Part, shapes: Any, *args: Any, **kwargs: Any) -> Any:
         """Forward on some rows. A step without data looks whether it does what the whole does."""
         if part.axis > 0:  # what has gaps may call other operators
-            args = tuple(arg.contiguous() if isinstance(arg, Tensor) else arg for arg in args)
+            args, kwargs = pytree.tree_map_only(Tensor, Tensor.contiguous, (args, kwargs))
         with ExitStack() as stack:
             if draws is not None:
                 stack.callback(draws.ended)
