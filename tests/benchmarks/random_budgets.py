@@ -12,6 +12,7 @@ Run: ``python tests/benchmarks/random_budgets.py [--networks a,b] [--ways fit,co
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -71,7 +72,13 @@ def main() -> None:
 
 def in_process(*what: Any) -> dict[str, Any]:
     """The figures of a process of its own, or its error."""
-    done = subprocess.run([sys.executable, __file__, "--one", *map(str, what)], capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as caches:
+        done = subprocess.run(
+            [sys.executable, __file__, "--one", *map(str, what)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": caches},
+        )
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1][:300]}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -99,7 +106,6 @@ def one(name: str, way: str, percent: int, expected: Path) -> dict[str, Any]:
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    torch._inductor.config.force_disable_caches = True
     model, args, loss = networks[name]()
     weights = [p for p in model.parameters() if p.requires_grad]
     kept = sum(t.nbytes for t in (*model.parameters(), *model.buffers(), *args))

@@ -79,19 +79,20 @@ std::int64_t Growth::longest() const {
 bool Growth::grow() {
   while (const std::optional<Index> root = edge()) {
     tried_.insert(*root);
-    const Loops before = loops_;
-    const AxesOf inside = inside_;
-    if (!take_in(*root)) reach_beyond(*root);
-    if (loops_.size() == before.size()) continue;
-    close();
-    if (passes_ ? between().empty() : !needs_passes()) return true;
-    loops_ = before;
-    inside_ = inside;
-    if (passes_) continue;
-    reach_beyond(*root);
-    if (loops_.size() > before.size() && !needs_passes()) return true;
-    loops_ = before;
+    const std::size_t before = loops_.size();
+    if (!extend([&] { return take_in(*root); }) && !passes_) reach_beyond(*root);
+    if (loops_.size() > before) return true;
   }
+  return false;
+}
+
+// Does something that takes ops in. Nothing changes, and it is false, if it fails or leads to no region that can be split.
+bool Growth::extend(const std::function<bool()>& takes) {
+  const Loops before = loops_;
+  const AxesOf inside = inside_;
+  if (takes() && (loops_.size() == before.size() || (close() && (passes_ || !needs_passes())))) return true;
+  loops_ = before;
+  inside_ = inside;
   return false;
 }
 
@@ -106,10 +107,9 @@ bool Growth::needs_passes() const {
   });
 }
 
-// A region with an op in its middle that is no member cannot be split. Nothing changes if one of these goes along no
-// loop of the others.
-void Growth::close() {
-  const Loops before = loops_;
+// A region with an op in its middle that is no member cannot be split: such ops are taken in. False if one of these goes
+// along no loop of the others.
+bool Growth::close() {
   for (const Index k : between()) {
     const Op& op = links_.graph.op(k);
     AxesOf fixed = inside_;
@@ -119,12 +119,10 @@ void Growth::close() {
     const auto is_fixed = [&](Index t) { return fixed.contains(t); };
     const bool by_rows = std::ranges::any_of(op.inputs, is_fixed) || std::ranges::any_of(op.outputs, is_fixed);
     const auto loop = passes_ && !by_rows && op.overwrites.empty() ? std::optional(kNone) : loop_for(k, fixed);
-    if (!loop) {
-      loops_ = before;
-      return;
-    }
+    if (!loop) return false;
     loops_[k] = *loop;
   }
+  return true;
 }
 
 // Along which a member runs; one without iterations, if it runs whole.
@@ -232,7 +230,7 @@ bool Growth::take_in(Index root) {
   return true;
 }
 
-// The op that makes it, or those that read it, as far as they go along the same axes.
+// The op that makes it, and those that read it, each if it goes along the same axes.
 void Growth::reach_beyond(Index root) {
   const auto axes = axes_by_members(root);
   if (!axes) return;
@@ -242,7 +240,7 @@ void Growth::reach_beyond(Index root) {
   ops.push_back(links_.maker[at(root)]);
   for (const Index k : ops) {
     if (loops_.contains(k) || !links_.graph.op(k).aliases.empty()) continue;
-    if (const auto loop = loop_for(k, fixed)) loops_[k] = *loop;
+    if (const auto loop = loop_for(k, fixed)) extend([&] { return loops_.emplace(k, *loop).second; });
   }
 }
 

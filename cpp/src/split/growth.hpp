@@ -10,6 +10,7 @@
 // nothing by rows may run whole.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -47,9 +48,10 @@ class Growth {
 
   std::optional<Index> edge() const;
   bool needs_passes() const;
+  bool extend(const std::function<bool()>& takes);
   bool take_in(Index root);
   void reach_beyond(Index root);
-  void close();
+  bool close();
   std::vector<Index> between() const;
   const Loop& loop(Index op) const;
   std::optional<Index> loop_for(Index op, const AxesOf& fixed) const;

@@ -65,7 +65,23 @@ RegionRows::RegionRows(const Graph& graph_, const Region& region_) : graph(graph
     if (!is_before[r]) add_outputs(r);
   }
   find_leaving();
+  find_base();
   find_passes();
+}
+
+void RegionRows::find_base() {
+  for (std::size_t r = 0; r < region.ops.size(); ++r) {
+    const std::int64_t extent = loop(r).extent;
+    const std::int64_t largest = (extent + region.pieces - 1) / region.pieces;
+    if (extent < region.pieces || 8 * largest * region.pieces > 9 * extent) continue;  // steps would be less equal
+    if (base_ == 0 || extent < base_) base_ = extent;
+  }
+}
+
+std::int64_t RegionRows::end_of_step(std::size_t r, Index step) const {
+  const std::int64_t extent = loop(r).extent;
+  if (base_ == 0 || extent % base_ != 0) return extent * step / region.pieces;
+  return extent / base_ * (base_ * step / region.pieces);
 }
 
 std::int64_t RegionRows::row_of_view(std::size_t r, std::int64_t row) const {
@@ -265,7 +281,7 @@ void RegionRows::make_pass(Index number, bool is_last) {
   }
   for (Index step = 1; step <= region.pieces; ++step)
     for (std::size_t r = 0; r < count; ++r) {
-      const std::int64_t until = loop(r).extent * step / region.pieces;
+      const std::int64_t until = end_of_step(r, step);
       if (statistics_pass[r] == number) run_until(r, until, true);
       if (is_end[r] && !is_read[r]) run_until(r, until);
     }

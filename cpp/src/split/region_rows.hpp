@@ -9,6 +9,9 @@
 //     conv2 2 3      reads rows 1 to 4
 //       conv1 3 4    makes the missing rows; rows 1 and 2 were kept
 //
+// Steps end at the same rows of all loops whose extents are multiples of the least one, if they are about equal then:
+// else ops would wait for rows between, as the tokens of half a sample.
+//
 // A *visit* is one run of some iterations. No visit runs many more of them than a step's share of the loop.
 //
 // If an op needs something whole that the region makes, such as a sum, or statistics of rows (loops.hpp), the region runs
@@ -105,6 +108,8 @@ class RegionRows {
   void leave(Index t);
   bool has_parts(std::size_t r) const;
   bool is_whole_in(Index t, Index number) const;
+  void find_base();
+  std::int64_t end_of_step(std::size_t r, Index step) const;
   void find_passes();
   void make_pass(Index number, bool is_last);
   template <class Use>
@@ -124,6 +129,7 @@ class RegionRows {
   std::vector<std::int64_t> done_;  // iterations, per op that keeps its rows
   std::vector<Index> last_visit_;   // per op
   Index number_ = 0;
+  std::int64_t base_ = 0;  // the least extent, at whose iterations steps end; 0: there is none
 };
 
 // Whether rows along these axes of a tensor lie scattered: each in several places of its memory.

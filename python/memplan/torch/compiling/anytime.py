@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from torch import fx
 
@@ -16,11 +16,13 @@ from ...plans.failing import InfeasibleError
 from .floor import Floor
 from .step_load import IN_MEMORY, Fusion
 
+if TYPE_CHECKING:
+    from .partitions import Partition
+
 LEAST = 30.0  # seconds that attempts may take unless told otherwise, if Inductor compiles faster
 _SOON = 1.0  # seconds after which a terminal shows how far attempts have come
 
 Pair = tuple[fx.GraphModule, fx.GraphModule]
-Place = tuple[Fusion, int, int]  # what counts as fused, a target, and what the usual partition holds when fused
 
 
 class TimeIsUp(Exception):
@@ -56,14 +58,6 @@ class Clock:
             raise TimeIsUp
 
 
-class AskedPieces(NamedTuple):
-    """What a graph in pieces was asked for: a capacity, the most pieces, and whether regions may run in passes."""
-
-    capacity: int
-    most: int
-    again: bool
-
-
 @dataclass
 class Known:
     """What attempts at one graph have found, for those after them.
@@ -75,16 +69,25 @@ class Known:
     usual : dict
         By what counts as fused, the peak of the usual partition, and the floor.
     chosen : dict
-        By what counts as fused and the target, the capacity for which the partition was made (None: it is the usual
-        one), or why there is none.
-    in_pieces : dict
-        The same of the graph in pieces: the capacity and the most pieces that it was split for, and then that capacity.
+        By what counts as fused and the target, the partition, or why there is none.
     """
 
     clock: Clock = field(default_factory=Clock)
     usual: dict[Fusion, tuple[int, Floor]] = field(default_factory=dict)
-    chosen: dict[Place, int | InfeasibleError | None] = field(default_factory=dict)
-    in_pieces: dict[Place, tuple[AskedPieces, int | None]] = field(default_factory=dict)
+    chosen: dict[tuple[Fusion, int], Partition | InfeasibleError] = field(default_factory=dict)
+
+    def once(self, fusion: Fusion, target: int, look: Callable[[], Partition]) -> Partition:
+        """The partition for a target, which is looked for unless it is known; InfeasibleError: there is none."""
+        place = fusion, target
+        if place not in self.chosen:
+            try:
+                self.chosen[place] = look()
+            except InfeasibleError as error:
+                self.chosen[place] = error
+        found = self.chosen[place]
+        if isinstance(found, InfeasibleError):
+            raise found
+        return found
 
     @property
     def floor(self) -> Floor:

@@ -163,7 +163,8 @@ class _Partitions:
             say(self._so_far(attempts, limit))
             partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
             try:
-                found = replace(self.read(partitioner, fusing), cost=-target)  # more is saved, less runs again
+                found = self.read(partitioner, fusing)
+                found = replace(found, cost=-target, meets=partitioner.meets)  # more is saved, less runs again
                 if found.holds <= limit and (self._best is None or found.cost < self._best.cost):
                     self._best = found
                 return found
@@ -188,7 +189,8 @@ class _Partitions:
             if first is not None and first.holds <= limit:
                 return first
             begun.append(_Way(partitioned, kind, first, usual, limit))
-            if begun[-1].over <= limit // _CLOSE and (found := begun[-1].best()):
+            close = begun[-1].over <= limit // _CLOSE or "split" in self._settings.allow  # more pieces hold less
+            if close and (found := begun[-1].best()):
                 return found
         way = min(begun, key=lambda way: way.over)
         found = None if way is late else way.best(thorough=True)

@@ -9,8 +9,9 @@ if they hold more than the budget, a little less is asked for.
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -21,7 +22,7 @@ from torch import fx
 from ... import sizes
 from ...plans.failing import InfeasibleError
 from ..private_compiler import CustomPartitionerFn, get_hash_for_files
-from .anytime import AskedPieces, Clock, Known, Pair, Place, TimeIsUp
+from .anytime import Clock, Known, Pair, TimeIsUp
 from .capacity_search import Attempt, Search
 from .floor import Floor
 from .partitions import Cuts, Partition
@@ -34,6 +35,7 @@ _TARGETS = 6  # capacities that are tried, until the partition is within the bud
 _HALVINGS = 4  # of what is between a capacity that does not work and one that does
 _FOR_LEAST = 8  # of them, where the least is what the error says
 _FEWER = (16, 8, 4)  # pieces, where ops may run again
+_SOON = 8  # after this part of the time, what is found is not tried in fewer
 _SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 
 
@@ -50,6 +52,8 @@ class WithinBudget(CustomPartitionerFn):
     ----------
     made : callable
         Is called with what was found: forward and backward.
+    meets : int
+        The lowest budget that what was found is within.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class WithinBudget(CustomPartitionerFn):
         self._budget, self._usual, self._limit, self._kept = budget, usual, limit or budget, kept
         self._allow, self.fusion, self._known = tuple(allow), fusion, Known() if known is None else known
         self.made: Callable[[Pair], object] = lambda pair: None
+        self.meets = budget
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What keys of torch's caches have of it: what is asked for, and nothing that attempts have found."""
@@ -72,51 +77,54 @@ class WithinBudget(CustomPartitionerFn):
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> Pair:
         keep_shapes(gm.graph)
-        if "split" in self._allow:
-            found = self._in_pieces(gm, joint_inputs, kwargs)
-        else:
-            found = self._whole(self._cuts(gm, joint_inputs, kwargs))
+        found, self.meets = self._found(gm, joint_inputs, kwargs)
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
-        self.made(found.graphs)
-        return found.graphs
+        forward, backward = map(_copied, found.graphs)  # Inductor changes them
+        self.made((forward, backward))
+        return forward, backward
 
-    def _whole(self, cuts: Cuts) -> Partition:
-        """The partition of the graph, its ops whole; other attempts may have found for which capacity."""
-        if self._place in self._known.chosen:
-            chosen = self._known.chosen[self._place]
-            if isinstance(chosen, InfeasibleError):
-                raise chosen
-            return cuts.by_torch() if chosen is None else cuts.within(chosen)
-        try:
-            found = within(cuts, self._budget, self._usual, self._limit, self._kept, self._known.clock)
-        except InfeasibleError as error:
-            self._known.chosen[self._place] = error
-            raise
-        self._known.chosen[self._place] = found.capacity
-        return found
+    def _found(
+        self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]
+    ) -> tuple[Partition, int]:
+        """The partition, and the lowest budget that it is within."""
+        cuts = self._cuts(gm, joint_inputs, kwargs)
 
-    @property
-    def _place(self) -> Place:
-        return self.fusion, self._budget, self._usual
+        def look() -> Partition:
+            if "split" in self._allow:
+                return self._in_pieces(gm, joint_inputs, kwargs, cuts.usual()[0])
+            return within(cuts, self._budget, self._usual, self._limit, self._kept, self._known.clock)
 
-    def _in_pieces(self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any]) -> Partition:
-        """The cheapest partition of the graph in pieces: in few, where what runs again brings more for less."""
-        if self._place in self._known.in_pieces:
-            asked, capacity = self._known.in_pieces[self._place]
-            cuts = self._cuts(self._split(gm, asked).module, joint_inputs, kwargs, whole=False)
-            return cuts.by_torch() if capacity is None else cuts.within(capacity)
-        whole = self._cuts(gm, joint_inputs, kwargs).usual()[0]
+        found = self._known.once(self.fusion, self._budget, look)
+        return found, _fused(found.peak, self._usual, cuts.usual()[0])
+
+    def _in_pieces(
+        self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: int
+    ) -> Partition:
+        """The cheapest partition of the graph in pieces; ``whole``: what the usual partition holds.
+
+        First, in as many as the budget asks for, then in fewer, where what runs again may bring more for less. The
+        split does not see that forward ends before backward, so less than the budget may be asked of it. Regions that
+        run in several passes are tried last.
+        """
         budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
+        clock, seen = self._known.clock, set[int]()
         failed: InfeasibleError | None = None
-        for splits in self._split_ever_more(gm, budget):
+        for again, share in product((False, True) if "recompute" in self._allow else (False,), _SHARES):
             best: Partition | None = None
-            for split, asked in splits:
+            pieces = MOST + 1
+            for most in (MOST, *_FEWER):
+                if pieces <= most or (best is not None and clock.spent > clock.limit / _SOON):
+                    continue
+                split = self._split(gm, int(budget * share), most, again)
+                pieces, nodes = split.pieces, len(split.module.graph.nodes)
+                if nodes in seen:
+                    continue
+                seen.add(nodes)
                 cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
                 if "recompute" not in self._allow:
-                    self._known.in_pieces[self._place] = asked, None
                     return cuts.by_torch()
                 try:
-                    found = within(cuts, budget, 0, self._limit, self._kept, self._known.clock)
+                    found = within(cuts, budget, 0, self._limit, self._kept, clock)
                 except TimeIsUp:
                     if best is None:
                         raise
@@ -127,8 +135,7 @@ class WithinBudget(CustomPartitionerFn):
                     failed = failed or error
                     continue
                 found = replace(found, cost=found.cost + split.cost)
-                if best is None or found.cost < best.cost:
-                    best, self._known.in_pieces[self._place] = found, (asked, found.capacity)
+                best = found if best is None or found.cost < best.cost else best
             if best is not None:
                 return best
         assert failed is not None
@@ -140,30 +147,12 @@ class WithinBudget(CustomPartitionerFn):
         known = self._known.usual if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
-    def _split_ever_more(self, gm: fx.GraphModule, budget: int) -> Iterator[list[tuple[Split, AskedPieces]]]:
-        """The graph in pieces: first, as the budget asks. The split does not see that forward ends before backward.
-
-        Each time in many, and then in fewer. Regions that run in several passes are tried last.
-        """
-        seen = set[int]()
-        for again, share in product((False, True) if "recompute" in self._allow else (False,), _SHARES):
-            splits: list[tuple[Split, AskedPieces]] = []
-            for most in (MOST, *_FEWER):
-                if splits and splits[-1][0].pieces <= most:
-                    continue
-                asked = AskedPieces(int(budget * share), most, again)
-                split = self._split(gm, asked)
-                splits += [(split, asked)] if len(split.module.graph.nodes) not in seen else []
-                seen.add(len(split.module.graph.nodes))
-            yield splits
-
     def split(self, gm: fx.GraphModule) -> fx.GraphModule:
         """The graph with ops in pieces, as far as that is allowed and brings tensors within the budget."""
-        asked = AskedPieces(self._budget, MOST, "recompute" in self._allow)
-        return self._split(gm, asked).module if "split" in self._allow else gm
+        return self._split(gm, self._budget, MOST, "recompute" in self._allow).module if "split" in self._allow else gm
 
-    def _split(self, gm: fx.GraphModule, asked: AskedPieces) -> Split:
-        split = split_graph(gm, asked.capacity, asked.most, again=asked.again)
+    def _split(self, gm: fx.GraphModule, capacity: int, most: int, again: bool) -> Split:
+        split = split_graph(gm, capacity, most, again=again)
         if split.reason:
             log.warning("nothing is in pieces: %s", split.reason)
         return split
@@ -221,6 +210,17 @@ def within(
 def _before_fusing(budget: int, fused: int, whole: int) -> int:
     """A budget of tensors that are not fused yet, where as a whole they hold ``whole`` bytes, and ``fused`` fused."""
     return budget * whole // fused if 0 < fused < whole else budget
+
+
+def _fused(planned: int, fused: int, whole: int) -> int:
+    """What is planned before fusing, as the budget that it is taken for: the inverse of `_before_fusing`."""
+    return -(-planned * fused // whole) if 0 < fused < whole else planned
+
+
+def _copied(module: fx.GraphModule) -> fx.GraphModule:
+    copied = fx.GraphModule(module, copy.deepcopy(module.graph))
+    copied.meta.update(module.meta)
+    return copied
 
 
 def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:

@@ -12,17 +12,19 @@ _SLIGHT = 200  # a budget over this is not worth another attempt
 
 @dataclass(frozen=True)
 class Attempt(Generic[Found]):
-    """What came of a target, the bytes that it holds, and what it costs."""
+    """What came of a target, the bytes that it holds, and what it costs. It comes of all targets from `meets` on."""
 
     found: Found
     holds: int
     cost: float = 0.0
+    meets: int | None = None
 
 
 class Search(Generic[Found]):
     """The largest target found of which comes what is within a budget.
 
-    The targets go down from the budget, by what was too much, and by steps that double. Where a target brought nothing,
+    The targets go down from the budget, by what was too much, and by steps that double; what meets lower targets too is
+    not asked for again. Where a target brought nothing,
     the next step is three times the one before. Where nothing fits a target, or something was found with room to spare,
     targets between that and the last one that gave too much are tried.
 
@@ -49,6 +51,8 @@ class Search(Generic[Found]):
             if tried is None or tried.holds <= self._budget:
                 break
             down = max(tried.holds - self._budget, 3 * (high - low) if tried.holds == held else step)
+            if tried.meets is not None:
+                down = max(down, low - tried.meets + tried.holds - self._budget)
             low, high, held = max(low - down, 0), low, tried.holds
             step *= 2
         return low, high

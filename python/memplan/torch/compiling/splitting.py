@@ -20,8 +20,9 @@ from torch import fx
 from ... import _core
 from ...errors import SourceError, UnsupportedError
 from ..private_compiler import inductor_prims, select_decomp_table
-from ..running.pieces.graph import in_pieces
+from ..running.pieces.graph import KEPT, in_pieces
 from ..running.pieces.network import Traced, traced
+from ..running.pieces.random_rows import RANDOM_ROWS
 from .step_load import SCALES, storages
 from .sums_in_place import scatter_over_totals
 from .tangents import linear_in, move_to_forward
@@ -83,19 +84,31 @@ def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, 
 
 
 def _write_at_once(graph: fx.Graph) -> None:
-    """Have small pieces made where they stand. Inductor puts loops off until they are joined, and keeps what they read.
+    """Have some nodes written where they stand. Inductor puts loops off until they are read, and keeps what they read.
 
-    So the logits of all pieces would be there for what is gathered of them.
+    So the logits of all pieces would be there for what is gathered of them, all rows for those that later pieces read,
+    and random numbers in place of the mask that they are compared for.
     """
     for joined in graph.find_nodes(op="call_function", target=torch.ops.aten.cat.default):
         for piece in dict.fromkeys(joined.args[0]):
             if piece.op != "call_function" or _bytes(piece) >= max(map(_bytes, piece.all_input_nodes), default=0):
                 continue
-            value = piece.meta["val"]
-            with graph.inserting_after(piece):
-                written = graph.call_function(inductor_prims.force_stride_order, (piece, list(value.stride())))
-            written.meta = {**piece.meta}
-            joined.replace_input_with(piece, written)
+            joined.replace_input_with(piece, _written(graph, piece))
+    for node in list(graph.nodes):
+        drawn = node.op == "call_function" and any(used.target is RANDOM_ROWS for used in node.all_input_nodes)
+        if KEPT in node.meta or (drawn and node.meta["val"].dtype is torch.bool):
+            users = list(node.users)
+            written = _written(graph, node)
+            for user in users:
+                user.replace_input_with(node, written)
+
+
+def _written(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    """The same, written where it stands."""
+    with graph.inserting_after(node):
+        written = graph.call_function(inductor_prims.force_stride_order, (node, list(node.meta["val"].stride())))
+    written.meta = {**node.meta}
+    return written
 
 
 def _found(read: Traced, capacity: int | None, most: int, again: bool) -> _core.FoundSplit:

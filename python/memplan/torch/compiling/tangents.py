@@ -24,11 +24,11 @@ _FIRST = """
     _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward _log_softmax_backward_data _reshape_alias
     _scaled_dot_product_flash_attention_for_cpu_backward _softmax_backward_data _to_copy _unsafe_index _unsafe_view
     adaptive_max_pool2d_backward adaptive_max_pool3d_backward alias avg_pool2d_backward avg_pool3d_backward clone
-    convert_element_type convolution_backward div elu_backward embedding_dense_backward empty_like expand flip
+    convert_element_type convolution_backward cumsum div elu_backward embedding_dense_backward empty_like expand flip
     gather gelu_backward hardsigmoid_backward hardswish_backward hardtanh_backward index index_select
     leaky_relu_backward max_pool2d_with_indices_backward max_pool3d_with_indices_backward mean mish_backward
     native_group_norm_backward native_layer_norm_backward neg new_empty new_empty_strided new_zeros
-    nll_loss2d_backward nll_loss_backward permute roll select select_backward sigmoid_backward silu_backward slice
+    nll_loss2d_backward nll_loss_backward permute rev roll select select_backward sigmoid_backward silu_backward slice
     slice_backward softplus_backward squeeze sum t tanh_backward threshold_backward transpose unsqueeze
     upsample_bilinear2d_backward upsample_linear1d_backward upsample_nearest1d_backward upsample_nearest2d_backward
     upsample_nearest3d_backward upsample_trilinear3d_backward view zeros_like

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
 import time
@@ -21,6 +22,7 @@ from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times
 from memplan.torch.compiling.floor import NONE, Floor  # noqa: E402
 from memplan.torch.compiling.partitions import Partition  # noqa: E402
 from memplan.torch.compiling.settings import Settings, settings_of  # noqa: E402
+from memplan.torch.compiling.step_load import Fusion  # noqa: E402
 
 KINDS = len(attempts._KINDS)
 
@@ -404,30 +406,18 @@ def test_a_capacity_is_looked_for_once() -> None:
     """Attempts whose graphs are fused otherwise begin with the same partition."""
     known, asked = anytime.Known(), list[int | None]()
 
-    class Cuts:
-        def __init__(self, fits: bool) -> None:
-            self.fits = fits
+    def looked(target: int) -> Partition:
+        asked.append(target)
+        if target < 500:
+            raise memplan.InfeasibleError("none is within that")
+        return Partition((), target, 0.0)  # type: ignore[arg-type]
 
-        def usual(self) -> Any:
-            return 1000, NONE
-
-        def within(self, capacity: int) -> Partition:
-            asked.append(capacity)
-            if not self.fits:
-                raise memplan.InfeasibleError("none")
-            return Partition((), capacity + 70, 0.0, capacity=capacity)  # type: ignore[arg-type]
-
-        def by_torch(self) -> Partition:
-            asked.append(None)
-            return Partition((), 1000, 0.0)  # type: ignore[arg-type]
-
-    for budget in (600, 600, 2000, 2000):
-        assert WithinBudget(budget, known=known)._whole(Cuts(True)).peak in (600, 1000)  # type: ignore[arg-type]
-    assert asked == [600, 530, 530, None, None]
+    for target in (600, 600, 700):
+        assert known.once(Fusion(), target, functools.partial(looked, target)).peak == target
     for _ in range(2):
-        with pytest.raises(memplan.InfeasibleError, match="the least found"):
-            WithinBudget(300, known=known)._whole(Cuts(False))  # type: ignore[arg-type]
-    assert len(asked) == 5 + 2 * 5 - 1
+        with pytest.raises(memplan.InfeasibleError, match="none is within that"):
+            known.once(Fusion(), 300, functools.partial(looked, 300))
+    assert asked == [600, 700, 300]
 
 
 def test_only_a_terminal_is_shown_how_far_it_has_come(

@@ -311,6 +311,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     def change(pieces: int) -> Any:
         return SimpleNamespace(pieces=pieces)
 
+    monkeypatch.setattr(budget, "_copied", lambda module: module)
     monkeypatch.setattr(budget, "Cuts", Cuts)
     monkeypatch.setattr(budget, "split_graph", split)
     monkeypatch.setattr(budget, "within", within)

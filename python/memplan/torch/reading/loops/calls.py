@@ -121,7 +121,7 @@ class Call:
                 continue
             if place in writes:
                 axes = trimmed(output, writes[place].axes)
-                if axes is None or not is_even(output, axes) or shows_again(output):
+                if axes is None or not is_even(output, axes) or shows_again(output, axes):
                     return
                 written.append((output, writes[place]._replace(axes=axes)))
             elif place in sums:
@@ -154,9 +154,11 @@ def is_even(tensor: Tensor, axes: Axes) -> bool:
     return all(tensor.stride(a) == tensor.stride(b) * tensor.shape[b] for a, b in pairs)
 
 
-def shows_again(tensor: Tensor) -> bool:
-    """Whether several elements of a tensor are the same bytes."""
-    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+def shows_again(tensor: Tensor, axes: Axes | None = None) -> bool:
+    """Whether several elements of a tensor are the same bytes; `axes`: those of its rows."""
+    first, last = axes or (0, tensor.dim() - 1)
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return any(stride == 0 and size > 1 for size, stride in [*pairs][first : last + 1])
 
 
 def _slots(name: str, value: Any) -> Iterator[tuple[Slot, Tensor]]:

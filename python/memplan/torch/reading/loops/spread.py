@@ -223,6 +223,14 @@ def placed_slice(call: Call) -> Iterator[Loop]:
         yield from call.loop(out.shape[axis], {"grad_output": rows}, {0: Written((axis, axis))})
 
 
+def written_into(call: Call) -> Iterator[Loop]:
+    """`slice_scatter` and `select_scatter`: every axis but that of `dim`."""
+    out = call.outputs[0]
+    plain = _without(out.dim(), {_place(call["dim"], out.dim())})
+    source = plain if _given(call, "src").dim() == out.dim() else [label for label in plain if label is not None]
+    return spans(call, {"self": plain, "src": source}, {0: plain}, plain)
+
+
 def placed_select(call: Call) -> Iterator[Loop]:
     """`select_backward`: the axis that the gradient has not is gone through whole."""
     out = call.outputs[0]

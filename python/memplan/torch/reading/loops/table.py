@@ -67,6 +67,7 @@ RULES: Mapping[str, Rule] = {
     **_named("reflection_pad1d reflection_pad2d reflection_pad3d", spread.reflected),
     **_named("replication_pad1d replication_pad2d replication_pad3d", spread.replicated),
     **_named(_RESHAPED, views.reshaped),
+    "as_strided": views.restrided,
     "cat": spread.joined,
     "stack": spread.stacked,
     "constant_pad_nd": spread.padded,
@@ -74,6 +75,7 @@ RULES: Mapping[str, Rule] = {
     "pixel_shuffle": spread.shuffled,
     "pixel_unshuffle": spread.unshuffled,
     "slice_backward": spread.placed_slice,
+    **_named("select_scatter slice_scatter", spread.written_into),
     "select_backward": spread.placed_select,
     "tril": spread.elementwise,
     "triu": spread.elementwise,
@@ -129,8 +131,14 @@ RULES: Mapping[str, Rule] = {
     **_named("nll_loss_backward nll_loss2d_backward", lookups.nll_loss_backward),
 }
 
-# Primitives of Inductor: numbers that are made of a seed and of their places.
-_OF_INDUCTOR: Mapping[str, Rule] = {"inductor_random": spread.created}
+# Primitives of Inductor; random numbers are made of a seed and of their places.
+_OF_INDUCTOR: Mapping[str, Rule] = {
+    "inductor_random": spread.created,
+    "fma": spread.elementwise,
+    **_named(
+        "_low_memory_max_pool_with_offsets _low_memory_max_pool_offsets_to_indices", window_ops.pooling_with_offsets
+    ),
+}
 
 # Operators that look at the shape of an input and nothing else.
 _SHAPE_OF_SELF = {

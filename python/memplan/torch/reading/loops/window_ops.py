@@ -139,6 +139,12 @@ def pooling_backward(call: Call) -> Iterator[Loop]:
         yield from call.loop(chunks, reads, {0: Written((axis, axis), window.stride)})
 
 
+def pooling_with_offsets(call: Call) -> Iterator[Loop]:
+    """Batch and channels of Inductor's pooling, whose indices are places within a window."""
+    front = _front(call.outputs[0], len(call["kernel_size"]))
+    return spans(call, {"self": front}, dict.fromkeys(range(len(call.results)), front), front)
+
+
 def _front(tensor: Tensor, count: int) -> Labels:
     return [axis if axis < tensor.dim() - count else None for axis in range(tensor.dim())]
 

@@ -29,6 +29,7 @@ from .statistics import STATISTICS
 from .table import early_of, part_of
 
 _aten = torch.ops.aten
+KEPT = "memplan.kept"  # in `meta` of nodes: rows are copied for later pieces, so that the others are free
 
 
 class Leaf(NamedTuple):
@@ -231,7 +232,7 @@ class _Writing:
         with self._fake, torch.no_grad():
             try:
                 made = target(*values, **named)
-            except RuntimeError:
+            except (RuntimeError, ValueError):  # fake tensors raise either
                 if target is not _aten.view.default:
                     raise
                 copied = self._emit(_aten.clone.default, args[:1], {"memory_format": torch.contiguous_format})
@@ -247,6 +248,7 @@ class _Writing:
                 first, last, begin, end, _ = held[1]
                 rows = self._rows(name, (first, last), begin, end)
                 copied = self._emit(_aten.clone.default, (rows,), {})
+                copied.meta[KEPT] = True
                 self._parts[name] = [_Held(copied, (first, last), begin, end)]
 
     def _onto(self, part: Part, results: Sequence[Leaf | None]) -> Part:

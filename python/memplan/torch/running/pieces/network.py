@@ -83,6 +83,8 @@ def call_of(node: fx.Node) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The call of a node, by an operator of aten where it is one of torch's primitives that does the same."""
     if node.target is _CONVERT:
         return _aten._to_copy.default, node.args[:1], {"dtype": node.args[1]}
+    if node.target is _prims.rev.default:
+        return _aten.flip.default, node.args, {}
     return node.target, node.args, dict(node.kwargs)
 
 

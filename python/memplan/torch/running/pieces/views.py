@@ -158,7 +158,7 @@ def _named(names: str, rule: Callable[[Piece], Part | None]) -> dict[str, Callab
 
 RULES: Mapping[str, Callable[[Piece], Part | None]] = {
     **_named("alias detach squeeze unsqueeze view", _shown),
-    **_named("_reshape_alias _reshape_copy _unsafe_view view_copy", _reshaped),
+    **_named("_reshape_alias _reshape_copy _unsafe_view as_strided view_copy", _reshaped),
     "expand": _expanded,
     "slice": _sliced,
     **_named("empty empty_like new_empty new_empty_strided new_zeros zeros zeros_like", _created(lambda piece: 0)),
