@@ -310,6 +310,30 @@ def _placed(name: str) -> Maker:
     return make
 
 
+def _written_into(name: str) -> Maker:
+    def make(chance: Random) -> Case:
+        shape = [n + 1 for n in shape_of(chance)]
+        x, axis = laid(chance, tensor(*shape)), chance.randrange(-len(shape), len(shape))
+        if name == "select_scatter":
+            place = chance.randrange(-shape[axis], shape[axis])
+            part = laid(chance, x.select(axis, place).clone())
+            return Case(_aten.select_scatter.default, (x, part, axis, place), idle=True)
+        begin, end = chance.randrange(-shape[axis], 0), chance.choice([2**63 - 1, -1, shape[axis]])
+        part = laid(chance, _aten.slice.Tensor(x, axis, begin, end).clone())
+        return Case(_aten.slice_scatter.default, (x, part, axis, begin, end), idle=True)
+
+    return make
+
+
+def _restrided(name: str) -> Maker:
+    def make(chance: Random) -> Case:
+        shape = [chance.choice([1, 2, 3, 4, 6]) for _ in range(chance.randint(1, 4))]
+        into = _factors(chance, tensor(*shape).numel())
+        return Case(getattr(_aten, name).default, (tensor(*shape), into, list(torch.empty(into).stride())))
+
+    return make
+
+
 def _triangle(name: str) -> Maker:
     def make(chance: Random) -> Case:
         x = laid(chance, tensor(*shape_of(chance, 0, 2), 5, 4))
@@ -345,6 +369,8 @@ OTHERS: Mapping[str, Maker] = {
     **{"cat": _cat, "stack": _stack, "constant_pad_nd": _pad, "copy": _copy},
     **_of("pixel_shuffle pixel_unshuffle", _shuffle),
     **_of("slice_backward select_backward", _placed),
+    **_of("slice_scatter select_scatter", _written_into),
+    **_of("as_strided", _restrided),
     **_of("tril triu", _triangle),
     **_of("mm bmm mv dot addmm addmv baddbmm", kernels.product),
     **{"linear": kernels.linear, "matmul": kernels.matmul},

@@ -56,6 +56,9 @@ with _WALL.needed_by("random numbers in pieces"):
 with _WALL.needed_by("attempts, whose kernels are never compiled"):
     from torch._inductor.async_compile import AsyncCompile as AsyncCompile
     from torch._inductor.codecache import PyCodeCache as PyCodeCache
+with _WALL.needed_by("kernels of pieces, compiled once"):
+    from torch._inductor.async_compile import get_compile_threads as get_compile_threads
+    from torch._inductor.codecache import CodeCacheFuture as CodeCacheFuture
 with _WALL.needed_by("kernels of torch that a wrapper calls"):
     from torch._inductor.select_algorithm import extern_kernels as extern_kernels
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from torch import fx
@@ -27,6 +30,7 @@ from .bytes_outside import outside_of
 from .capacity_search import Attempt, Search
 from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
+from .kernels_once import kernels_once
 from .settings import Settings
 from .step_load import Fusion
 from .without_kernels import Kernel, seconds_of_kernels, without_kernels
@@ -40,6 +44,7 @@ _HALVINGS = 3  # of what is between one that it cannot meet and one that is not 
 _ROOM = 8  # a part of the limit that is not used is worth other attempts
 _FOR_ROOM = 2  # of them
 _CLOSE = 16  # a part of the limit: what is over by less goes on at once, before other kinds are tried
+_IN_PIECES = Fraction(7, 8)  # of a target is asked of pieces: fused, they hold more than is thought
 _NEAR = 16  # ops between two that are fused: what runs again is not fused with what runs again much later
 _WRITTEN: Fusing = {"realize_reads_threshold": 1}  # what several ops read is in memory
 _ALL_WRITTEN: Fusing = {"realize_reads_threshold": 0}  # also if it is computed of one tensor, as the relu of a product
@@ -85,7 +90,8 @@ def within(
         if share := budget.said(whole, "what the step holds as torch.compile runs it without a budget", kept):
             error.args = (f"{error}; the budget is {share}", *error.args[1:])
         raise
-    return found.found()
+    with kernels_once() if "split" in settings.allow else nullcontext():
+        return found.found()
 
 
 class _Partitions:
@@ -161,10 +167,13 @@ class _Partitions:
                 known.clock.check()
             attempts += 1
             say(self._so_far(attempts, limit))
-            partitioner = WithinBudget(target, usual, limit, self._kept, self._settings.allow, fusion, known)
+            share = _IN_PIECES if "split" in self._settings.allow else 1
+            asked = int(target * share)
+            partitioner = WithinBudget(asked, usual, limit, self._kept, self._settings.allow, fusion, known)
             try:
                 found = self.read(partitioner, fusing)
-                found = replace(found, cost=-target, meets=partitioner.meets)  # more is saved, less runs again
+                meets = math.ceil(partitioner.meets / share)
+                found = replace(found, cost=-target, meets=meets)  # more is saved, less runs again
                 if found.holds <= limit and (self._best is None or found.cost < self._best.cost):
                     self._best = found
                 return found

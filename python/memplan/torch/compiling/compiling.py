@@ -84,6 +84,8 @@ def _planned(
             graph = partitioner.split(graph)
         step.outputs, before = Outputs.of(graph), times_loaded()
         own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
+        if decompositions is not None and "get_decomp_fn" in kwargs:
+            kwargs["get_decomp_fn"] = gathering  # a part of keys of caches: a table has none
         with _CONFIG.patch(cache_key_tag=own), _planning(settings, step, said):
             code = compile_fx.compile_fx_inner(graph, *args, **kwargs)
         if step.left is None:  # the code was in a cache
