@@ -28,6 +28,7 @@ from reporting import arguments, mib, report
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 WAYS = {"fit": "eager", "compile": "Inductor"}  # and what each is held against
+SECTIONS = {"fit": ("random budgets", "training.md"), "compile": ("random budgets compiled", "torch_compile.md")}
 PERCENT = (60, 40)
 HEAD = (
     "network",
@@ -58,6 +59,8 @@ def main() -> None:
     parser.add_argument("--networks", type=lambda text: text.split(","), default=list(networks))
     parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS))
     options = parser.parse_args()
+    if options.docs and len(options.ways) != 1:
+        parser.error("--docs needs --ways fit or --ways compile: each has a page of its own")
     rows: list[dict[str, Any]] = []
     for name, way in product(options.networks, options.ways):
         with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +70,8 @@ def main() -> None:
                 found = in_process(name, way, percent, expected)
                 rows.append({"network": name, "way": way, "percent": percent, **found, "usual": usual})
                 print(*cells_of(rows[-1]), sep=" | ", flush=True)
-    report("random budgets", HEAD, [cells_of(row) for row in rows], rows, options, "training.md")
+    section, page = SECTIONS[options.ways[0]]
+    report(section, HEAD, [cells_of(row) for row in rows], rows, options, page)
 
 
 def in_process(*what: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ if they hold more than the budget, a little less is asked for.
 from __future__ import annotations
 
 import copy
+import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ _HALVINGS = 4  # of what is between a capacity that does not work and one that d
 _FOR_LEAST = 8  # of them, where the least is what the error says
 _FEWER = (16, 8, 4)  # pieces, where ops may run again
 _SOON = 8  # after this part of the time, what is found is not tried in fewer
-_SHARES = (1.0, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
+_SHARES = (1.0, 0.8, 0.5, 0.0)  # of the budget, which ops in pieces are to be within; 0 is as little as is found
 
 
 class WithinBudget(CustomPartitionerFn):
@@ -100,46 +100,64 @@ class WithinBudget(CustomPartitionerFn):
     def _in_pieces(
         self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: int
     ) -> Partition:
-        """The cheapest partition of the graph in pieces; ``whole``: what the usual partition holds.
+        """A partition of the graph in pieces; ``whole``: what the usual partition holds.
 
-        First, in as many as the budget asks for, then in fewer, where what runs again may bring more for less. The
-        split does not see that forward ends before backward, so less than the budget may be asked of it. Regions that
-        run in several passes are tried last.
+        The split does not see that forward ends before backward, so less than the budget may be asked of it. What runs
+        again is looked for at length only where no split helps. Regions that run in several passes are tried last.
         """
         budget = _before_fusing(self._budget, self._usual, whole)  # what is in pieces is fused as much as what is whole
-        clock, seen = self._known.clock, set[int]()
-        failed: InfeasibleError | None = None
-        for again, share in product((False, True) if "recompute" in self._allow else (False,), _SHARES):
-            best: Partition | None = None
-            pieces = MOST + 1
-            for most in (MOST, *_FEWER):
-                if pieces <= most or (best is not None and clock.spent > clock.limit / _SOON):
-                    continue
-                split = self._split(gm, int(budget * share), most, again)
-                pieces, nodes = split.pieces, len(split.module.graph.nodes)
-                if nodes in seen:
-                    continue
-                seen.add(nodes)
-                cuts = self._cuts(split.module, joint_inputs, kwargs, whole=False)
-                if "recompute" not in self._allow:
-                    return cuts.by_torch()
-                try:
-                    found = within(cuts, budget, 0, self._limit, self._kept, clock)
-                except TimeIsUp:
-                    if best is None:
-                        raise
-                    return best
-                except InfeasibleError as error:
-                    if error.proven:
-                        raise
-                    failed = failed or error
-                    continue
-                found = replace(found, cost=found.cost + split.cost)
-                best = found if best is None or found.cost < best.cost else best
-            if best is not None:
+        failed: list[InfeasibleError] = []
+
+        @functools.cache
+        def split(capacity: int, most: int, again: bool) -> tuple[Split, Cuts]:
+            made = self._split(gm, capacity, most, again)
+            return made, self._cuts(made.module, joint_inputs, kwargs, whole=False)
+
+        ways = [(again, share) for again in (False, True)[: 1 + ("recompute" in self._allow)] for share in _SHARES]
+        for thorough in (False, True):
+            seen: set[int] = set()
+            for again, share in ways:
+                splits = self._splits(functools.partial(split, int(budget * share), again=again), seen)
+                if found := self._cheapest(splits, budget, thorough, failed):
+                    return found
+        raise failed[0]
+
+    def _splits(self, split: Callable[[int], tuple[Split, Cuts]], seen: set[int]) -> Iterator[tuple[Split, Cuts]]:
+        """The graph in many pieces, and then in fewer, without those that were seen."""
+        pieces = MOST + 1
+        for most in (MOST, *_FEWER):
+            if pieces > most:
+                made, cuts = split(most)
+                pieces, nodes = made.pieces, len(made.module.graph.nodes)
+                if nodes not in seen:
+                    seen.add(nodes)
+                    yield made, cuts
+
+    def _cheapest(
+        self, splits: Iterator[tuple[Split, Cuts]], budget: int, thorough: bool, failed: list[InfeasibleError]
+    ) -> Partition | None:
+        """The cheapest partition of some splits: in few pieces, where what runs again brings more for less."""
+        best: Partition | None = None
+        clock = self._known.clock
+        for split, cuts in splits:
+            if "recompute" not in self._allow:
+                return cuts.by_torch()
+            try:
+                found = within(cuts, budget, 0, self._limit, self._kept, clock, thorough=thorough)
+            except TimeIsUp:
+                if best is None:
+                    raise
                 return best
-        assert failed is not None
-        raise failed
+            except InfeasibleError as error:
+                if error.proven:
+                    raise
+                failed.append(error)
+                continue
+            found = replace(found, cost=found.cost + split.cost)
+            best = found if best is None or found.cost < best.cost else best
+            if clock.spent > clock.limit / _SOON:
+                break
+        return best
 
     def _cuts(
         self, gm: fx.GraphModule, joint_inputs: Sequence[object], kwargs: dict[str, Any], whole: bool = True
@@ -167,11 +185,19 @@ class WithinBudget(CustomPartitionerFn):
 
 
 def within(
-    cuts: Any, budget: int, fused: int = 0, limit: int = 0, kept: int = 0, clock: Clock | None = None
+    cuts: Any,
+    budget: int,
+    fused: int = 0,
+    limit: int = 0,
+    kept: int = 0,
+    clock: Clock | None = None,
+    *,
+    thorough: bool = True,
 ) -> Partition:
     """The cheapest partition found whose peak is within a budget, where the usual one holds ``fused`` bytes when fused.
 
-    If the time is up, it is the cheapest until then; TimeIsUp: there is none.
+    If the time is up, it is the cheapest until then; TimeIsUp: there is none. Unless ``thorough``, only the budget is
+    asked for, and nothing below it.
 
     InfeasibleError: none was found. The error says what the least found holds. If the floor is above the limit, no
     partition is within it, and the error says why.
@@ -194,9 +220,10 @@ def within(
 
     search = Search(attempt, budget)
     try:
-        low, high = search.down(_TARGETS)
+        low, high = search.down(_TARGETS if thorough else 1)
         found = search.best or search.least
-        search.between(low, high if found else usual, _HALVINGS if found else _FOR_LEAST)
+        if thorough:
+            search.between(low, high if found else usual, _HALVINGS if found else _FOR_LEAST)
     except TimeIsUp:
         if search.best is None:
             raise

@@ -347,7 +347,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
         pieces = min(most, 40 if capacity else 64)
         return budget.Split(SimpleNamespace(graph=SimpleNamespace(nodes=range(pieces))), (change(pieces),), cost=pieces)
 
-    def within(cuts: Cuts, *_: Any) -> Any:
+    def within(cuts: Cuts, *_: Any, **__: Any) -> Any:
         if cuts.pieces in none:
             raise memplan.InfeasibleError("none")
         return partitions.Partition((cuts.pieces, None), 0, 100 / cuts.pieces)  # type: ignore[arg-type]
