@@ -70,11 +70,14 @@ class Known:
         By what counts as fused, the peak of the usual partition, and the floor.
     chosen : dict
         By what counts as fused and the target, the partition, or why there is none.
+    said : set
+        Why nothing is in pieces, as it was logged.
     """
 
     clock: Clock = field(default_factory=Clock)
     usual: dict[Fusion, tuple[int, Floor]] = field(default_factory=dict)
     chosen: dict[tuple[Fusion, int], Partition | InfeasibleError] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
 
     def once(self, fusion: Fusion, target: int, look: Callable[[], Partition]) -> Partition:
         """The partition for a target, which is looked for unless it is known; InfeasibleError: there is none."""

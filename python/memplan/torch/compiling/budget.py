@@ -171,7 +171,8 @@ class WithinBudget(CustomPartitionerFn):
 
     def _split(self, gm: fx.GraphModule, capacity: int, most: int, again: bool) -> Split:
         split = split_graph(gm, capacity, most, again=again)
-        if split.reason:
+        if split.reason and split.reason not in self._known.said:
+            self._known.said.add(split.reason)
             log.warning("nothing is in pieces: %s", split.reason)
         return split
 

@@ -18,6 +18,7 @@ import memplan  # noqa: E402
 from memplan.sizes import Budget  # noqa: E402
 from memplan.torch.compiling import anytime, attempts, compiling, without_kernels  # noqa: E402
 from memplan.torch.compiling.budget import WithinBudget, within  # noqa: E402
+from memplan.torch.compiling.capacity_search import Attempt, Search  # noqa: E402
 from memplan.torch.compiling.compiled import Loaded, loaded, loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.floor import NONE, Floor  # noqa: E402
 from memplan.torch.compiling.partitions import Partition  # noqa: E402
@@ -71,6 +72,20 @@ def test_of_what_is_within_the_budget_the_cheapest_is_taken() -> None:
 def test_targets_far_below_the_budget_are_tried_where_those_near_it_bring_nothing() -> None:
     known = Known(1000, lambda capacity: 610 if capacity > 400 else capacity)
     assert within(known, 600).peak <= 400
+
+
+def test_a_target_that_brings_the_same_is_not_asked_for() -> None:
+    """What is found for 600 holds 640, and would be found for all targets from 500 on."""
+    asked: list[int] = []
+
+    def attempt(target: int) -> Attempt[str]:
+        asked.append(target)
+        return Attempt("many", 640, meets=500) if target >= 500 else Attempt("few", target + 20)
+
+    search = Search(attempt, 600)
+    search.down(3)
+    assert asked == [600, 460]
+    assert search.best is not None
 
 
 def test_the_error_says_the_least_that_works() -> None:

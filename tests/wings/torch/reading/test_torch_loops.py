@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 import torch
+import torch._inductor.inductor_prims
 
 from builders.loop_cases import cases
 from memplan.torch.reading.loops import RULES, loops_of, read_by
-from oracles.poison import check, idle
+from oracles.poison import Case, check, idle
 
 CASES = cases(sorted(RULES))
 
@@ -32,6 +34,26 @@ def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest
     for seed in range(20 if request.config.getoption("--slow") else 1):
         torch.manual_seed(seed)
         assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=40)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "name", ["_low_memory_max_pool_with_offsets", "_low_memory_max_pool_offsets_to_indices", "fma"]
+)
+def test_primitives_of_inductor_read_no_other_rows(name: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 6, 8, dtype=torch.float64)
+    how = [2, 2], [2, 2], [0, 0], [1, 1]
+    args: dict[str, tuple[Any, ...]] = {
+        "_low_memory_max_pool_with_offsets": (x, *how, False),
+        "_low_memory_max_pool_offsets_to_indices": (
+            *(torch.randint(4, (2, 3, 3, 4), dtype=torch.int8), [2, 2], [6, 8]),
+            *how[1:],
+        ),
+        "fma": (x, x[0], x[:1, :, :1]),
+    }
+    case = Case(getattr(torch.ops.prims, name).default, args[name])
+    assert check(case, loops_of, read_by, Random(0), 4, 20)
 
 
 def test_calls_of_one_form_have_loops_of_their_own_tensors() -> None:
