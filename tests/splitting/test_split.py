@@ -81,6 +81,32 @@ def test_rows_that_lie_scattered_are_computed_apart_where_an_op_says_so(axis: in
     assert pieces == [0, bytes] * 2  # rows of y have a buffer of their own
 
 
+def test_steps_end_at_the_same_rows_of_all_loops() -> None:
+    """A sum over four tokens of each sample does not begin within a sample: else rows of it would wait."""
+    rows = {"a": [0, 1, 1, 0]}
+    shapes = {"x": [16, 4], "a": [16, 4], "v": [64], "s": [1], "y": [16, 4]}
+    ops = [
+        {"name": "make", "inputs": ["x"], "outputs": ["a"]},
+        {"name": "view", "inputs": ["a"], "outputs": ["v"], "alias": [{"output": "v", "input": "a", "offset": 0}]},
+        {"name": "sum", "inputs": ["v"], "outputs": ["s"]},
+        {"name": "more", "inputs": ["a"], "outputs": ["y"]},
+    ]
+    loops = [
+        {"extent": 16, "reads": {"x": [0, 1, 1, 0]}, "writes": {"a": [0, 1]}},
+        {"extent": 16, "reads": rows, "writes": {"v": [0, 4]}},
+        {"extent": 64, "reads": {"v": [0, 1, 1, 0]}, "sums": ["s"]},
+        {"extent": 16, "reads": rows, "writes": {"y": [0, 1]}},
+    ]
+    tensors = [{"name": name, "shape": shape, "dtype": "int8"} for name, shape in shapes.items()]
+    tensors[0]["kind"] = "input"
+    ops = [op | {"loops": [loop]} for op, loop in zip(ops, loops, strict=True)]
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["s", "y"]})
+    split = _core.split(graph, [([(k, 0, False) for k in range(4)], 3)])
+    made = {k: [piece.iterations for piece in split.pieces if piece.does == "part" and piece.of == k] for k in range(4)}
+    assert made[0] == made[3] == [(0, 5), (5, 10), (10, 16)]
+    assert made[2] == [(0, 20), (20, 40), (40, 64)]
+
+
 def test_rows_may_be_made_again_instead() -> None:
     graph = chain()
     split = _core.split(graph, [([(0, 0, True), (1, 0, True), (2, 0, False)], 8)])

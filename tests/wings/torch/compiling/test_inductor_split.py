@@ -17,6 +17,7 @@ from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 
 import memplan  # noqa: E402
+from builders.random_steps import STEPS  # noqa: E402
 from memplan.torch.compiling import budget, partitions, splitting  # noqa: E402
 from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
@@ -142,6 +143,24 @@ def test_a_whole_step_is_in_pieces(kind: type[Head], monkeypatch: pytest.MonkeyP
         torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-14)
     assert [change.pieces for change in found[-1].changes] == [16]
     assert len(found[-1].changes[0].ops) > 80
+
+
+@pytest.mark.slow
+def test_what_is_counted_over_all_samples_does_not_end_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backward divides by how many targets count, so the count stays out of the region that all else is in."""
+    found: list[splitting.Split] = []
+
+    def split(*args: Any, **how: Any) -> splitting.Split:
+        found.append(splitting.split_graph(*args, **how))
+        return found[-1]
+
+    monkeypatch.setattr(budget, "split_graph", split)
+    torch.manual_seed(0)
+    model, (tokens,), loss = STEPS["adapters"]()
+    run = compiled(lambda tokens: loss(model(tokens)), {}, 30 * 2**20)  # type: ignore[arg-type]
+    run(tokens).backward()
+    [change] = found[-1].changes
+    assert len(change.ops) > 700
 
 
 @pytest.mark.few(1)
