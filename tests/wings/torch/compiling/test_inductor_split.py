@@ -23,6 +23,8 @@ from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa:
 from memplan.torch.compiling.settings import settings_of  # noqa: E402
 from memplan.torch.compiling.step_load import SCALES, storages  # noqa: E402
 from memplan.torch.compiling.tangents import linear_in  # noqa: E402
+from memplan.torch.running.pieces.graph import KEPT  # noqa: E402
+from memplan.torch.running.pieces.random_rows import RANDOM_ROWS  # noqa: E402
 
 TOKENS, WIDTH, CLASSES = 16, 4, 200
 
@@ -243,6 +245,25 @@ def test_what_is_rounded_is_not_linear(op: Any, more: Any, is_linear: bool) -> N
     last = graph.call_function(op, (tangent, *args), kwargs)
     last.meta["val"] = op(value, *args, **kwargs)
     assert (linear_in(graph)[last] is tangent) == is_linear
+
+
+def test_rows_for_later_pieces_and_masks_are_written_at_once() -> None:
+    """Else Inductor keeps what they are made of: all rows, and the random numbers."""
+    aten, graph = torch.ops.aten, torch.fx.Graph()
+    seed, x = graph.placeholder("seed"), graph.placeholder("x")
+    seed.meta["val"], x.meta["val"] = torch.zeros((), dtype=torch.int64), torch.zeros(8, 4)
+    drawn = graph.call_function(RANDOM_ROWS, ([8, 4], seed, "rand", 0, 0, 4))
+    mask, copied = graph.call_function(aten.gt.Scalar, (drawn, 0.5)), graph.call_function(aten.clone.default, (x,))
+    made = [drawn, mask, copied, graph.call_function(aten.mul.Tensor, (mask, copied))]
+    for node, value in zip(made, (torch.zeros(4, 4), torch.zeros(4, 4) > 0, x.meta["val"], x.meta["val"]), strict=True):
+        node.meta["val"] = value
+    copied.meta[KEPT] = True
+    graph.output((made[-1],))
+    splitting._write_at_once(graph)
+    written = [next(iter(node.users)) for node in (mask, copied)]
+    assert [node.target for node in written] == [torch.ops.prims.inductor_force_stride_order.default] * 2
+    assert made[-1].args == (*written,)
+    assert [len(node.users) for node in (drawn, mask, copied)] == [1, 1, 1]
 
 
 def test_a_view_of_all_that_a_region_makes_is_not_in_pieces() -> None:
