@@ -317,7 +317,7 @@ def _written_into(name: str) -> Maker:
         if name == "select_scatter":
             place = chance.randrange(-shape[axis], shape[axis])
             part = laid(chance, x.select(axis, place).clone())
-            return Case(_aten.select_scatter.default, (x, part, axis, place), idle=True)
+            return Case(_aten.select_scatter.default, (x, part, axis, place))
         begin, end = chance.randrange(-shape[axis], 0), chance.choice([2**63 - 1, -1, shape[axis]])
         part = laid(chance, _aten.slice.Tensor(x, axis, begin, end).clone())
         return Case(_aten.slice_scatter.default, (x, part, axis, begin, end), idle=True)

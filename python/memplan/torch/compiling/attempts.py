@@ -9,7 +9,6 @@ All attempts have a time limit. Then the best that was found is taken, or the er
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import time
@@ -32,6 +31,7 @@ from .compiled import forget_since, loaded_since, times_loaded, worst_of
 from .floor import Floor
 from .kernels_once import kernels_once
 from .settings import Settings
+from .splitting import copied
 from .step_load import Fusion
 from .without_kernels import Kernel, seconds_of_kernels, without_kernels
 
@@ -281,8 +281,7 @@ class _Way:
 
 def _copied(graph: fx.GraphModule) -> fx.GraphModule:
     """A graph that may be changed. What Dynamo has noted says which inputs are weights."""
-    own = fx.GraphModule(graph, copy.deepcopy(graph.graph))
-    own.meta.update(graph.meta)
-    for node, copied in zip(graph.graph.nodes, own.graph.nodes, strict=True):
-        keep_source(copied, node)
+    own = copied(graph)
+    for node, twin in zip(graph.graph.nodes, own.graph.nodes, strict=True):
+        keep_source(twin, node)
     return own

@@ -9,7 +9,6 @@ if they hold more than the budget, a little less is asked for.
 
 from __future__ import annotations
 
-import copy
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ from .capacity_search import Attempt, Search
 from .floor import Floor
 from .partitions import Cuts, Partition
 from .shapes import keep_shapes
-from .splitting import MOST, Split, split_graph
+from .splitting import MOST, Split, copied, split_graph
 from .step_load import USUAL, Fusion
 
 log = logging.getLogger("memplan.torch")
@@ -79,7 +78,7 @@ class WithinBudget(CustomPartitionerFn):
         keep_shapes(gm.graph)
         found, self.meets = self._found(gm, joint_inputs, kwargs)
         log.info("of a budget of %d bytes, %d are planned", self._budget, found.peak)
-        forward, backward = map(_copied, found.graphs)  # Inductor changes them
+        forward, backward = map(copied, found.graphs)  # Inductor changes them
         self.made((forward, backward))
         return forward, backward
 
@@ -243,12 +242,6 @@ def _before_fusing(budget: int, fused: int, whole: int) -> int:
 def _fused(planned: int, fused: int, whole: int) -> int:
     """What is planned before fusing, as the budget that it is taken for: the inverse of `_before_fusing`."""
     return -(-planned * fused // whole) if 0 < fused < whole else planned
-
-
-def _copied(module: fx.GraphModule) -> fx.GraphModule:
-    copied = fx.GraphModule(module, copy.deepcopy(module.graph))
-    copied.meta.update(module.meta)
-    return copied
 
 
 def unfit(limit: int, kept: int, floor: Floor) -> InfeasibleError:

@@ -49,13 +49,19 @@ class Split:
         return max((change.pieces for change in self.changes), default=0)
 
 
+def copied(module: fx.GraphModule) -> fx.GraphModule:
+    """A graph that may be changed."""
+    own = fx.GraphModule(module, copy.deepcopy(module.graph))
+    own.meta.update(module.meta)
+    return own
+
+
 def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, *, again: bool = False) -> Split:
     """A graph of which as much is split as a capacity asks for, or as little as is found where that is None.
 
     No op is in more than ``most`` pieces. ``again``: rows may be made again, and regions may run in several passes.
     """
-    own = fx.GraphModule(module, copy.deepcopy(module.graph))
-    own.meta.update(module.meta)
+    own = copied(module)
     scatter_over_totals(own.graph)
     linear = linear_in(own.graph)
     try:

@@ -129,10 +129,9 @@ def example() -> tuple[Any, Any]:
     return torch.randn(TOKENS, WIDTH, dtype=torch.float64, requires_grad=True), y
 
 
-@pytest.mark.parametrize("kind", [Layers, Rays])
-def test_a_whole_step_is_in_pieces(kind: type[Head], monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    model, (x, y) = kind().double(), example()
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[splitting.Split]:
+    """What graphs are split into."""
     found: list[splitting.Split] = []
 
     def split(*args: Any, **how: Any) -> splitting.Split:
@@ -140,6 +139,13 @@ def test_a_whole_step_is_in_pieces(kind: type[Head], monkeypatch: pytest.MonkeyP
         return found[-1]
 
     monkeypatch.setattr(budget, "split_graph", split)
+    return found
+
+
+@pytest.mark.parametrize("kind", [Layers, Rays])
+def test_a_whole_step_is_in_pieces(kind: type[Head], found: list[splitting.Split]) -> None:
+    torch.manual_seed(0)
+    model, (x, y) = kind().double(), example()
     expected = gradients(model, model, x, y, 1.0, 1)
     for got, wanted in zip(gradients(model, compiled(model, {}, 9_000), x, y, 1.0, 1), expected, strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-14)
@@ -148,15 +154,8 @@ def test_a_whole_step_is_in_pieces(kind: type[Head], monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_what_is_counted_over_all_samples_does_not_end_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_counted_over_all_samples_does_not_end_a_region(found: list[splitting.Split]) -> None:
     """Backward divides by how many targets count, so the count stays out of the region that all else is in."""
-    found: list[splitting.Split] = []
-
-    def split(*args: Any, **how: Any) -> splitting.Split:
-        found.append(splitting.split_graph(*args, **how))
-        return found[-1]
-
-    monkeypatch.setattr(budget, "split_graph", split)
     torch.manual_seed(0)
     model, (tokens,), loss = STEPS["adapters"]()
     run = compiled(lambda tokens: loss(model(tokens)), {}, 30 * 2**20)  # type: ignore[arg-type]
@@ -395,7 +394,7 @@ def test_fewer_pieces_where_that_costs_less(monkeypatch: pytest.MonkeyPatch) -> 
     def change(pieces: int) -> Any:
         return SimpleNamespace(pieces=pieces)
 
-    monkeypatch.setattr(budget, "_copied", lambda module: module)
+    monkeypatch.setattr(budget, "copied", lambda module: module)
     monkeypatch.setattr(budget, "Cuts", Cuts)
     monkeypatch.setattr(budget, "split_graph", split)
     monkeypatch.setattr(budget, "within", within)

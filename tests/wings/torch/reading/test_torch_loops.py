@@ -36,7 +36,6 @@ def test_each_row_that_is_named_counts(name: str, request: pytest.FixtureRequest
         assert not idle(lambda form=f"{name} {seed}": CASES[name](Random(form)), loops_of, Random(seed), draws=40)
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", ["_low_memory_max_pool_with_offsets", "_low_memory_max_pool_offsets_to_indices", "fma"]
 )
