@@ -106,6 +106,10 @@ py::list dicts_of(const OpSpec& op, const std::vector<Loop>& loops) {
       for (const Index input : loop.statistics->inputs) inputs.push_back(called(op, input));
       dict["statistics"] = py::dict(py::arg("inputs") = inputs, py::arg("bytes") = loop.statistics->bytes);
     }
+    if (loop.workspace != 0) dict["workspace"] = loop.workspace;
+    std::vector<std::string> copied;
+    for (const Index input : loop.copied) copied.push_back(called(op, input));
+    if (!copied.empty()) dict["copied"] = copied;
     list.append(std::move(dict));
   }
   return list;
@@ -296,8 +300,9 @@ StatisticsRow statistics_row(const Loop& loop) {
 
 void bind_loop(py::module_& m) {
   const auto make = [](std::int64_t extent, const std::vector<ReadRow>& reads, const std::vector<WriteRow>& writes,
-                       std::vector<Index> sums, const std::vector<EarlyRow>& early, const StatisticsRow& statistics) {
-    Loop loop{extent, {}, {}, std::move(sums), {}, {}};
+                       std::vector<Index> sums, const std::vector<EarlyRow>& early, const StatisticsRow& statistics,
+                       Bytes workspace, std::vector<Index> copied) {
+    Loop loop{extent, {}, {}, std::move(sums), {}, {}, workspace, std::move(copied)};
     if (statistics) loop.statistics = Statistics{statistics->first, statistics->second};
     for (const auto& [input, first, last, step, window, before, per] : reads)
       loop.reads.push_back({input, {first, last}, step, window, before, per});
@@ -310,21 +315,25 @@ void bind_loop(py::module_& m) {
       "Along which rows an op goes while it runs. Inputs and outputs are positions in the op.\n\n"
       "reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the\n"
       "first three over the fourth. writes are (output, first axis, last axis, step); early are (output,\n"
-      "inputs); statistics are (inputs, bytes), or None.")
+      "inputs); statistics are (inputs, bytes), or None. A piece needs workspace bytes of the op's workspace whole,\n"
+      "and its share of the rest. It copies rows of inputs that are copied, where they lie scattered.")
       .def(py::init(make), py::arg("extent"), py::arg("reads") = std::vector<ReadRow>{},
            py::arg("writes") = std::vector<WriteRow>{}, py::arg("sums") = std::vector<Index>{},
-           py::arg("early") = std::vector<EarlyRow>{}, py::arg("statistics") = py::none())
+           py::arg("early") = std::vector<EarlyRow>{}, py::arg("statistics") = py::none(), py::arg("workspace") = 0,
+           py::arg("copied") = std::vector<Index>{})
       .def_readonly("extent", &Loop::extent)
       .def_property_readonly("reads", &read_rows)
       .def_property_readonly("writes", &write_rows)
       .def_readonly("sums", &Loop::sums)
       .def_property_readonly("early", &early_rows)
       .def_property_readonly("statistics", &statistics_row)
+      .def_readonly("workspace", &Loop::workspace)
+      .def_readonly("copied", &Loop::copied)
       .def("__eq__", &equal<Loop>, py::arg("other"))
       .def("__repr__", [](const Loop& loop) { return "Loop(extent=" + std::to_string(loop.extent) + ")"; })
       .def("__reduce__", made_again_by<Loop>([](const Loop& loop) {
              return py::make_tuple(loop.extent, read_rows(loop), write_rows(loop), loop.sums, early_rows(loop),
-                                   statistics_row(loop));
+                                   statistics_row(loop), loop.workspace, loop.copied);
            }));
 }
 

@@ -171,7 +171,8 @@ class Loop:
 
     reads are (input, first axis, last axis, step, window, before, per); of the last four, rows are the
     first three over the fourth. writes are (output, first axis, last axis, step); early are (output,
-    inputs); statistics are (inputs, bytes), or None.
+    inputs); statistics are (inputs, bytes), or None. A piece needs workspace bytes of the op's workspace whole,
+    and its share of the rest. It copies rows of inputs that are copied, where they lie scattered.
     """
 
     __hash__: typing.ClassVar[None] = None
@@ -210,9 +211,13 @@ class Loop:
             typing.SupportsInt | typing.SupportsIndex,
         ]
         | None = None,
+        workspace: typing.SupportsInt | typing.SupportsIndex = 0,
+        copied: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
     ) -> None: ...
     def __reduce__(self) -> tuple: ...
     def __repr__(self) -> str: ...
+    @property
+    def copied(self) -> list[int]: ...
     @property
     def early(self) -> list[tuple[int, list[int]]]: ...
     @property
@@ -223,6 +228,8 @@ class Loop:
     def statistics(self) -> tuple[list[int], int] | None: ...
     @property
     def sums(self) -> list[int]: ...
+    @property
+    def workspace(self) -> int: ...
     @property
     def writes(self) -> list[tuple[int, int, int, int]]: ...
 

@@ -43,6 +43,18 @@ def with_workspaces(graph: _core.Graph, workspaces: Mapping[str, int]) -> _core.
     return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
 
 
+def without_copies(graph: _core.Graph) -> _core.Graph:
+    """The graph whose pieces count no rows that they copy, or compute apart."""
+    if not any(op.pieces_copied or any(loop.copied for loop in op.loops) for op in graph.ops):
+        return graph
+    ops = [changed(op, pieces_copied=False, loops=[_without_copies(loop) for loop in op.loops]) for op in graph.ops]
+    return _core.Graph(graph.tensors, ops, graph.outputs, graph.layout)
+
+
+def _without_copies(loop: _core.Loop) -> _core.Loop:
+    return _core.Loop(loop.extent, loop.reads, loop.writes, loop.sums, loop.early, loop.statistics, loop.workspace)
+
+
 def changed(op: _core.Op, **changes: Any) -> _core.Op:
     """The op with these fields changed, and all others as they are."""
     return _core.Op(**{field: getattr(op, field) for field in _FIELDS} | changes)

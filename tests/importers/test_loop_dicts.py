@@ -56,6 +56,12 @@ def test_numbers_may_be_floats_and_inputs_positions() -> None:
         ({"reads": {"x": [3, 1, 1, 0]}}, r"a loop goes along axes \[3, 3\] of tensor 'x', which has 3"),
         ({"writes": {}}, r"output 0 must be in writes, sums or early"),
         ({"sums": ["y"]}, r"output 0 is listed twice"),
+        ({"workspace": -1}, r"workspace must be >= 0 bytes, got -1"),
+        (
+            {"workspace": 2**63},
+            r"workspace must hold an integer of at most 9223372036854775807, got 9223372036854775808",
+        ),
+        ({"copied": ["y"]}, r"copied: expected an input of the op \(x\) or its position, got 'y'"),
         ({"sums": ["x"]}, r"sums: expected an output of the op \(y\), got 'x'"),
         ({"early": {"y": ["y"]}}, r"early\['y'\]: expected an input"),
         ({"extent": 2**64}, r"extent must hold an integer of at most 2147483648, got 18446744073709551616"),

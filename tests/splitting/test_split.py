@@ -51,17 +51,52 @@ def test_rows_that_are_read_again_are_kept() -> None:
     assert done == [8, 8, 8]  # nothing is made twice
 
 
-def test_a_piece_has_its_share_of_the_workspace() -> None:
+@pytest.mark.parametrize("whole", [0, 30, 100])
+def test_a_piece_has_its_share_of_the_workspace(whole: int) -> None:
+    """And what each piece needs whole."""
     spec = chain().to_dict()
     for op in spec["ops"]:
-        op["workspace"] = 79
-    split = _core.split(graph_of(spec), [([(0, 0, False), (1, 0, False), (2, 0, False)], 4)])
+        op["workspace"], [loop] = 79, op["loops"]
+        loop |= {"workspace": whole, "reads": {key: [0, 1, 1, 0] for key in loop["reads"]}}
+    graph = graph_of(spec)
+    assert graph_of(graph.to_dict()) == graph
+    split = _core.split(graph, [([(0, 0, False), (1, 0, False), (2, 0, False)], 4)])
     shares = {piece.iterations[1] - piece.iterations[0]: 0 for piece in split.pieces if piece.does == "part"}
     for op, piece in zip(split.graph.ops, split.pieces, strict=True):
         if piece.does == "part":
             shares[piece.iterations[1] - piece.iterations[0]] = op.workspace
-    assert shares == {size: -(-79 * size // 8) for size in shares}
+    fixed = min(whole, 79)
+    assert shares == {size: fixed + -(-(79 - fixed) * size // 8) for size in shares}
     assert shares
+
+
+def test_the_share_is_that_of_all_rows_that_a_window_reads() -> None:
+    spec = chain().to_dict()
+    for op in spec["ops"]:
+        op["workspace"] = 80
+    split = _core.split(graph_of(spec), [([(2, 0, False)], 8)])
+    pieces = [op.workspace for op, piece in zip(split.graph.ops, split.pieces, strict=True) if piece.does == "part"]
+    assert pieces == [20, *[30] * 6, 20]
+
+
+@pytest.mark.parametrize(("axis", "copied", "bytes"), [(0, ["x"], 0), (1, [], 0), (1, ["x"], 80)])
+def test_rows_that_lie_scattered_are_copied_where_a_loop_says_so(axis: int, copied: list[str], bytes: int) -> None:
+    tensors = [{"name": name, "shape": [4, 8, 10], "dtype": "int8"} for name in "xy"]
+    tensors[0]["kind"] = "input"
+    rows = [axis, 1, 1, 0]
+    loop = {"extent": (4, 8)[axis], "reads": {"x": rows}, "writes": {"y": rows[:2]}, "copied": copied}
+    ops = [{"name": "op", "inputs": ["x"], "outputs": ["y"], "loops": [loop]}]
+    graph = graph_of({"tensors": tensors, "ops": ops, "outputs": ["y"]})
+    assert graph_of(graph.to_dict()) == graph
+    split = _core.split(graph, [([(0, 0, False)], 4)])
+    assert [op.workspace for op in split.graph.ops] == [bytes] * 4
+
+
+def test_rows_that_get_padding_are_copied_too() -> None:
+    spec = chain(1).to_dict()
+    spec["ops"][0]["loops"][0]["copied"] = ["x"]
+    split = _core.split(graph_of(spec), [([(0, 0, False)], 4)])
+    assert [op.workspace for op in split.graph.ops] == [40, 0, 0, 40]  # a row that is padding, and three others
 
 
 @pytest.mark.parametrize(("axis", "copied", "bytes"), [(0, True, 0), (1, False, 0), (1, True, 160)])

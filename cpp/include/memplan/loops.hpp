@@ -86,6 +86,8 @@ struct Loop {
   std::vector<Index> sums = {};  // outputs to which each iteration adds, by position
   std::vector<EarlyOutput> early = {};
   std::optional<Statistics> statistics = {};
+  Bytes workspace = 0;             // of the op's, what a piece needs whole; of the rest it needs its share
+  std::vector<Index> copied = {};  // inputs of which a piece copies rows that lie scattered, by position
 
   bool operator==(const Loop&) const = default;
 };

@@ -87,6 +87,9 @@ std::string wrong_loop(const Loop& loop, std::size_t inputs, std::size_t outputs
     }
     if (!by_rows) return "no input that is counted in statistics is read by rows";
   }
+  if (loop.workspace < 0) return "workspace must be >= 0 bytes, got " + std::to_string(loop.workspace);
+  for (const Index input : loop.copied)
+    if (!is_position(input, inputs)) return outside("input", input, inputs);
   const auto missing = std::find(is_made.begin(), is_made.end(), false);
   if (missing != is_made.end())
     return "output " + std::to_string(missing - is_made.begin()) + " must be in writes, sums or early";

@@ -1,6 +1,7 @@
 #include "split/region_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "memplan/errors.hpp"
 
@@ -390,6 +391,17 @@ bool RegionRows::is_there(std::size_t r, RowRange iterations) const {
 
 bool lie_scattered(const Tensor& tensor, const Axes& axes) {
   return std::any_of(tensor.shape->begin(), tensor.shape->begin() + axes.first, [](std::int64_t n) { return n > 1; });
+}
+
+Bytes workspace_of_piece(const Graph& graph, const Op& op, const Loop& loop, RowRange iterations) {
+  double share = static_cast<double>(iterations.size()) / static_cast<double>(loop.extent);
+  for (const LoopRead& read : loop.reads) {
+    const std::int64_t rows = rows_of(graph.tensor(op.inputs[at(read.input)]), read.axes);
+    const std::int64_t needed = rows_read(read, iterations, rows).size();
+    if (rows > 0) share = std::max(share, static_cast<double>(needed) / static_cast<double>(rows));
+  }
+  const Bytes whole = std::min(op.workspace, loop.workspace);
+  return whole + static_cast<Bytes>(std::ceil(static_cast<double>(op.workspace - whole) * share));
 }
 
 }  // namespace memplan

@@ -135,4 +135,8 @@ class RegionRows {
 // Whether rows along these axes of a tensor lie scattered: each in several places of its memory.
 bool lie_scattered(const Tensor& tensor, const Axes& axes);
 
+// The workspace of some iterations of an op: what each piece needs whole, and a share of the rest. The share is the
+// largest of any rows: windows read beyond what they write.
+Bytes workspace_of_piece(const Graph& graph, const Op& op, const Loop& loop, RowRange iterations);
+
 }  // namespace memplan

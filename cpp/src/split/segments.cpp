@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 #include "split/inplace_rows.hpp"
 #include "split/region_rows.hpp"
@@ -57,6 +56,7 @@ Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vect
         }
       if (links.stays[at(root)]) made.until = ops_.size();
       made.copied = is_copied(r, t);
+      place_.emplace(t, made_.size());
       made_.push_back(made);
     }
   std::vector<Bytes> between(ops_.size(), 0);
@@ -98,6 +98,21 @@ bool Segments::is_copied(std::size_t maker, Index t) const {
   });
 }
 
+// Whether the rows that an op reads of an input lie scattered.
+bool Segments::is_gathered(std::size_t reader, Index input) const {
+  const auto& reads = loop_of(links_.graph, ops_[reader]).reads;
+  const auto read = std::ranges::find(reads, input, &LoopRead::input);
+  if (read == reads.end()) return false;
+  return lie_scattered(links_.graph.tensor(links_.graph.op(ops_[reader].op).inputs[at(input)]), read->axes);
+}
+
+// Whether the first rows that it reads get padding.
+bool Segments::is_padded(std::size_t reader, Index input) const {
+  const auto& reads = loop_of(links_.graph, ops_[reader]).reads;
+  const auto read = std::ranges::find(reads, input, &LoopRead::input);
+  return read != reads.end() && read->before > 0;
+}
+
 // Whether a segment may write what leaves it over what it reads last: an op may read rows where it writes others only if
 // the rows that it needs have been read before, by others.
 bool Segments::may_lie_over(const Made& born, const Made& dying) const {
@@ -118,7 +133,22 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
   const std::size_t begin = cuts_[from], end = cuts_[until];
   Bytes whole = 0, kept = 0, largest = 0, scratch = 0;
   const auto workspace = [&](std::size_t r) {
-    return links_.graph.op(ops_[r].op).workspace / (ops_[r].loop == kNone ? 1 : pieces);
+    const Op& op = links_.graph.op(ops_[r].op);
+    if (ops_[r].loop == kNone || op.workspace == 0) return op.workspace;
+    const Loop& loop = loop_of(links_.graph, ops_[r]);
+    const std::int64_t size = (loop.extent + pieces - 1) / pieces, first = (loop.extent - size) / 2;
+    return workspace_of_piece(links_.graph, op, loop, {first, first + size});
+  };
+  // Rows that their reader copies: they lie in a buffer which has more of them, or get padding.
+  const auto gathered = [&](std::size_t r) {
+    Bytes bytes = 0;
+    for (const Index i : loop_of(links_.graph, ops_[r]).copied) {
+      const Index t = links_.graph.op(ops_[r].op).inputs[at(i)];
+      const auto made = place_.find(links_.root[at(t)]);
+      const bool inside = made != place_.end() && made_[made->second].from >= begin && made_[made->second].until < end;
+      if (is_padded(r, i) || (is_gathered(r, i) && !inside)) bytes += links_.graph.tensor(t).bytes / pieces;
+    }
+    return bytes;
   };
   std::vector<const Made*> dying;
   for (const Made& made : made_) {
@@ -140,7 +170,7 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
     else
       largest = std::max(largest, made.bytes / pieces);
   }
-  for (std::size_t r = begin; r < end; ++r) scratch = std::max(scratch, workspace(r));
+  for (std::size_t r = begin; r < end; ++r) scratch = std::max(scratch, workspace(r) + gathered(r));
   return whole + kept + largest + scratch;
 }
 

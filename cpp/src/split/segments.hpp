@@ -12,6 +12,7 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "memplan/split.hpp"
@@ -42,6 +43,8 @@ class Segments {
   std::vector<RegionOp> ops_of(std::size_t from, std::size_t until) const;
   Bytes kept_of(std::size_t reader, Index t) const;
   bool is_copied(std::size_t maker, Index t) const;
+  bool is_gathered(std::size_t reader, Index input) const;
+  bool is_padded(std::size_t reader, Index input) const;
   bool may_lie_over(const Made& born, const Made& dying) const;
   Bytes held(std::size_t from, std::size_t until, Index pieces) const;
   double cost(std::size_t from, std::size_t until);
@@ -50,9 +53,10 @@ class Segments {
   std::span<const OpFacts> facts_;
   std::vector<RegionOp> ops_;
   bool inplace_;
-  std::vector<Made> made_;                 // per root that these ops make
-  std::vector<std::size_t> cuts_;          // ascending, with both ends
-  std::vector<std::vector<double>> cost_;  // per pair of cuts; negative: not known yet
+  std::vector<Made> made_;                        // per root that these ops make
+  std::unordered_map<Index, std::size_t> place_;  // in `made_`, by root
+  std::vector<std::size_t> cuts_;                 // ascending, with both ends
+  std::vector<std::vector<double>> cost_;         // per pair of cuts; negative: not known yet
 };
 
 // The cost of ops of a region in all passes, without moves and calls; infinite if they cannot run so.

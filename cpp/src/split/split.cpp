@@ -1,7 +1,6 @@
 #include "memplan/split.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <unordered_map>
@@ -299,7 +298,7 @@ class Splitter {
     Op part = part_like(op, r);
     Piece piece = part_of(rows, r, Piece::Does::part, iterations);
     const double share = static_cast<double>(iterations.size()) / static_cast<double>(rows.loop(r).extent);
-    part.workspace = static_cast<Bytes>(std::ceil(static_cast<double>(op.workspace) * share));
+    part.workspace = workspace_of_piece(graph_, op, rows.loop(r), iterations);
     if (op.cost) part.cost = *op.cost * share;
     if (op.flops) part.flops = *op.flops * share;
     part.after = newest(op.after);
@@ -310,9 +309,28 @@ class Splitter {
     for (const LoopWrite& write : rows.loop(r).writes) write_rows(rows, r, at(write.output), v, part, piece);
     for (const Index output : rows.loop(r).sums) write_sum(r, op, at(output), part, piece);
     may_write_over(rows, part, piece);
+    part.workspace += gathered_bytes(rows, r, piece);
     if (op.pieces_copied) part.workspace += copied_bytes(rows, r, v);
     std::erase(part.outputs, kNone);  // what was made early
     add(std::move(part), std::move(piece));
+  }
+
+  // What a piece copies before: rows that lie scattered in a buffer which has more of them, and rows that get padding.
+  Bytes gathered_bytes(const RegionRows& rows, std::size_t r, const Piece& piece) const {
+    Bytes bytes = 0;
+    for (const LoopRead& said : rows.loop(r).reads) {
+      const Index i = said.input;
+      const HeldRows& read = piece.reads[at(i)];
+      if (read.whole || std::ranges::find(rows.loop(r).copied, i) == rows.loop(r).copied.end()) continue;
+      const Tensor& tensor = graph_.tensor(rows.op(r).inputs[at(i)]);
+      const std::int64_t all = rows_of(tensor, read.axes);
+      const auto held = held_.find(rows.op(r).inputs[at(i)]);
+      const std::int64_t room = held == held_.end() || held->second.capacity == 0 ? all : held->second.capacity;
+      const std::int64_t padded = ((piece.iterations.size() - 1) * said.step + said.window + said.per - 1) / said.per;
+      const bool gathered = read.rows.size() < room && lie_scattered(tensor, read.axes);
+      if (gathered || read.rows.size() < padded) bytes += std::max(read.rows.size(), padded) * (tensor.bytes / all);
+    }
+    return bytes;
   }
 
   // What a piece computes apart: rows that lie scattered in a buffer which has more of them.

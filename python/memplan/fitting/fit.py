@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from ..dtypes import is_known, nbytes
-from ..importers import captured, counting_scratch
+from ..importers import captured, counting_scratch, counts_kernels
 from ..ops import without_overlap
 from ..options.barriers import with_barriers
 from ..options.checks import integer, names, number
@@ -69,6 +69,8 @@ def fit(
     whole = with_barriers(read.buffers, asked.search.barrier)
     graph, as_it_is = without_overlap(whole), storage_of(read, asked.sharing)
     storage = as_it_is
+    if counts_kernels(read):
+        storage = with_options(storage, alignment=math.lcm(storage.alignment, OF_KERNELS))
     if "split" in ways:
         storage = with_options(storage, alignment=math.lcm(storage.alignment, _element(graph)))
     if "donate" in ways:
@@ -144,6 +146,9 @@ def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.Sto
 def with_options(storage: _core.StorageOptions, **options: Any) -> _core.StorageOptions:
     """The options, with others."""
     return _core.StorageOptions(**{**sharing_of(storage), **options})
+
+
+OF_KERNELS = 64  # bytes: kernels make results elsewhere, and copy them, where a place begins at no multiple
 
 
 def _element(graph: _core.Graph) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from .. import _core, frontend
 from ..frontend import FOLDER, Form
 from ..inplace_ops import check_types, with_inplace
-from ..ops import kept_alive, with_workspaces, without_overlap
+from ..ops import kept_alive, with_workspaces, without_copies, without_overlap
 from ..options.records import Reading
 from ..options.source import Source
 from ..options.taking import request
@@ -124,12 +124,19 @@ def counting_scratch(read: Captured, asked: Reading) -> Captured:
     """
     readings = [asked] if read.source is None else [asked, read.source.reading]
     alone = any(reading.kernels is False for reading in readings)
-    if alone or read.scratch is None or not isinstance(read.buffers, _core.Graph):
+    if read.scratch is None or not isinstance(read.buffers, _core.Graph):
         return read
+    if alone:
+        return read._replace(buffers=without_copies(read.buffers))
     graph, source = with_workspaces(read.buffers, {op: needs.room for op, needs in read.scratch.items()}), read.source
     if source is not None:
         source = replace(source, reading=replace(source.reading, kernels=True))
     return read._replace(buffers=graph, source=source, scratch=None)
+
+
+def counts_kernels(read: Captured) -> bool:
+    """Whether the graph counts what kernels allocate besides, and its plans run with these kernels."""
+    return read.source is not None and bool(read.source.reading.kernels)
 
 
 def _is_nothing(value: Any) -> bool:

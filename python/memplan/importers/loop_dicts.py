@@ -7,7 +7,9 @@
      "writes": {"y": [axis, step]},                    # and writes rows [i * step, (i + 1) * step)
      "sums":   ["dw"],                                 # outputs to which each iteration adds
      "early":  {"count": ["target"]},                  # outputs that are made before the first iteration
-     "statistics": {"inputs": ["x"], "bytes": 64}}     # of all rows of inputs, before the first iteration
+     "statistics": {"inputs": ["x"], "bytes": 64},     # of all rows of inputs, before the first iteration
+     "workspace": 4096,                                # of the op's, what a piece needs whole; of the rest its share
+     "copied": ["x"]}                                  # inputs of which a piece copies rows that lie scattered
 
 ``"ordered": [0, 1]`` of an op names loops by their positions: its kernel runs these in ascending order, the outermost
 first, and an iteration reads and writes only what they say. What it reads and writes lives together, unless the op says
@@ -26,11 +28,12 @@ from ..errors import GraphError
 from ..text import number as digits
 from .loops import MOST
 
-_KEYS = {"extent", "reads", "writes", "sums", "early", "statistics"}
+_KEYS = {"extent", "reads", "writes", "sums", "early", "statistics", "workspace", "copied"}
 _FINEST = 1_000_000  # the largest denominator that a float stands for
 _LONGEST = 64  # letters of a fraction
 
 _LAST = 2**31 - 1  # axis or loop
+_BYTES = 2**63 - 1
 
 
 def loops_of(entries: Any, where: str, inputs: list[str], outputs: list[str]) -> list[_core.Loop]:
@@ -70,7 +73,10 @@ def _loop(entry: Any, where: str, inputs: list[str], outputs: list[str]) -> _cor
         at = f"{where}.early[{name!r}]"
         early.append((_output(name, outputs, at), [_position(one, inputs, at) for one in _list(read, at)]))
     statistics = _statistics(entry.get("statistics"), f"{where}.statistics", inputs)
-    return _core.Loop(_integer(entry["extent"], f"{where}.extent"), reads, writes, sums, early, statistics)
+    workspace = _integer(entry.get("workspace", 0), f"{where}.workspace", _BYTES)
+    copied = [_position(one, inputs, f"{where}.copied") for one in _list(entry.get("copied", []), f"{where}.copied")]
+    extent = _integer(entry["extent"], f"{where}.extent")
+    return _core.Loop(extent, reads, writes, sums, early, statistics, workspace, copied)
 
 
 def _statistics(entry: Any, where: str, inputs: list[str]) -> tuple[list[int], int] | None:

@@ -58,6 +58,8 @@ class OpLoop:
     sums: list[Value]
     early: dict[Value, list[Value]]
     statistics: tuple[list[Value], int] | None  # of these inputs, and their bytes
+    workspace: int = 0
+    copied: list[Value] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -139,6 +141,10 @@ def loop_entry(loop: OpLoop) -> dict[str, Any]:
     if loop.statistics is not None:
         counted, size = loop.statistics
         rest["statistics"] = {"inputs": [value.name for value in counted], "bytes": size}
+    if loop.workspace:
+        rest["workspace"] = loop.workspace
+    if loop.copied:
+        rest["copied"] = [value.name for value in loop.copied]
     return entry | {key: part for key, part in rest.items() if part}
 
 

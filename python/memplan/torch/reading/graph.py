@@ -154,7 +154,7 @@ class GraphRun(fx.Interpreter):
                 *(name, self._type(node), operands, outputs, mutated, workspace, offers, drawn),
                 flops=flops,
                 loops=loops,
-                copied=copies_rows(node.target),
+                copied=self._graph.kernels and copies_rows(node.target),
             )
             self._graph.called(*self._whole_call(node, (args, kwargs)), result, mutated)
         return result

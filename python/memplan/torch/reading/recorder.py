@@ -33,6 +33,7 @@ from .geometry import dense_address, distinct, geometry, span, without
 from .listening import Call, Listener
 from .loops import Loop, Rows, shows_again
 from .relations import NOTHING, Offers, extent, is_dense, lie_alike, lies_in_order
+from .workspaces import NO_NEEDS, Needs
 
 
 class _Names:
@@ -119,6 +120,7 @@ class GraphRecorder:
         renews: bool = False,
         scratch: tuple[int, int] | None = None,
         copied: bool = False,
+        needs: Sequence[Needs] = (),
     ) -> None:
         """Append an op of a type such as `aten.relu.default`.
 
@@ -131,6 +133,7 @@ class GraphRecorder:
         each of `loops` alone, unless it writes to its inputs. If it `renews`, its only output lies in the bytes of its
         first input, counts as a new storage from now on, and may lie over the old one. Its kernel allocates `scratch`
         besides, as `notes.Scratch` has it. If `copied`, it computes rows that lie scattered elsewhere, and copies them.
+        Pieces along each of the loops have `needs`.
 
         SourceError if a tensor has no storage of its own, as sparse ones.
         """
@@ -162,8 +165,12 @@ class GraphRecorder:
             self._drawn[generator] = (op,)
             op.draws = True
         if loops and not changed:
-            op.loops = [found for loop in loops if (found := self._loop(op, loop, given)) is not None]
-            op.pieces_copied = copied and self.kernels
+            for loop, need in zip(loops, needs or [NO_NEEDS] * len(loops), strict=True):
+                if (found := self._loop(op, loop, given)) is not None:
+                    names = dict.fromkeys(given[id(tensor)] for tensor in need.copied)
+                    found.workspace, found.copied = need.whole, [name for name in names if name in found.reads]
+                    op.loops.append(found)
+            op.pieces_copied = copied
 
     def may_renew(self, function: Any, args: Sequence[Any]) -> bool:
         """Whether bytes that a call writes to may count as new ones: an op has made all of them, and nothing else."""

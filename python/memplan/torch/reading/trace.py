@@ -32,7 +32,7 @@ from .late_sizes import Expecting, LateSizes
 from .loops import Loop, loops_of, read_by
 from .recorder import GraphRecorder
 from .relations import offers_of
-from .workspaces import inside_of, room_of, workspace_of
+from .workspaces import inside_of, pieces_of, room_of, workspace_of
 
 
 class ReachedOtherwise(Exception):
@@ -162,6 +162,7 @@ class OpTrace(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 renews=anew is not None,
                 scratch=scratch,
                 copied=kernels.copies_rows(func),
+                needs=pieces_of(func, args, kwargs, result, loops),
             )
             if self._expected is not None and not outputs:
                 self._graph.number(self._expected, (tuple(args), kwargs), result)

@@ -16,7 +16,7 @@ from ..malloc import trim
 from ..training.library import cpu_if_built
 from .kernels import Instruction
 from .memory import Memory
-from .pages import LEAST, Move, moved, page_down, page_up
+from .pages import LEAST, Move, emptied, moved, page_down, page_up
 
 if TYPE_CHECKING:
     from ...plans.plan import Plan
@@ -37,7 +37,7 @@ class Offering:
     ----------
     outside : int or None
         Bytes that kernels took from elsewhere in the last run, at most at one time, and bytes behind the arena that
-        kernels have had so far, without those whose pages came from the arena. None if nothing was offered.
+        were kept for them, without those whose pages came from the arena. None if nothing was offered.
     active : bool
         Whether kernels are offered anything: in a run, unless another allocator is in torch's place.
     """
@@ -47,6 +47,7 @@ class Offering:
         self._plan, self._memory, self._has_scratch = plan, memory, has_scratch
         self._used: _Ints | None = None
         self._behind = 0
+        self._needed = dict[object, int]()  # by each call, behind the arena
         self._learned = True  # in a run: later ones allocate less
         self.outside: int | None = None
         self.active = False
@@ -66,6 +67,14 @@ class Offering:
         if self._learned:
             self._learned = False
             trim()
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Pages behind the arena that calls had until it was known what they allocate."""
+        most, self._behind = self._behind, max(self._needed.values(), default=0)
+        end = self._memory.arena.data_ptr() + self._plan.peak
+        if most > self._behind:
+            emptied(page_up(end + self._behind), page_up(end + most))
 
     def around(self, step: int, done: Instruction) -> Callable[[], object]:
         """A call that is offered memory."""
@@ -82,7 +91,9 @@ class Offering:
         assert self._plan.graph is not None
         return str(self._plan.graph.ops[step].name)
 
-    def places(self, step: int, scratch: _Ints, results: Sequence[_Result]) -> tuple[dict[int, int], list[Move]]:
+    def places(
+        self, call: object, step: int, scratch: _Ints, results: Sequence[_Result]
+    ) -> tuple[dict[int, int], list[Move]]:
         """Addresses of what a call at a step allocates besides its results, by row; what is left out does not fit.
 
         The rows of `scratch` are bytes, birth and death. Until a result is born, its place is free. What has no room in
@@ -91,6 +102,7 @@ class Offering:
         meanwhile: the moves say which.
         """
         self._learned = True
+        self._needed[call] = 0
         if not self._has_scratch or not len(scratch):
             return {}, []
         reserved = self._in_use(step, results)
@@ -114,7 +126,8 @@ class Offering:
         offsets = best.offsets[: len(rows)]
         used = np.concatenate([reserved[:, :2], np.column_stack([offsets, offsets + scratch[rows, 0]])])
         moves = self._moves(used, best.peak)
-        self._behind = max(self._behind, best.peak - self._plan.peak - sum(move.nbytes for move in moves))
+        self._needed[call] = max(0, best.peak - self._plan.peak - sum(move.nbytes for move in moves))
+        self._behind = max(self._behind, self._needed[call])
         address = self._memory.arena.data_ptr()
         return {row: address + offset for row, offset in zip(rows.tolist(), offsets.tolist(), strict=True)}, moves
 
@@ -212,7 +225,7 @@ class _Offered:
             known = [number] if number >= 0 else np.flatnonzero(made[:, 0] == at).tolist()[-1:]
             own |= {row: (at, size, int(made[row, 2])) for row in known if size and row < len(made)}
         scratch = [row for row in np.flatnonzero(made[:, 3] >= 0).tolist() if row not in own]
-        places, self._moves = self._offering.places(self._step, made[scratch, 1:], [*own.values()])
+        places, self._moves = self._offering.places(self, self._step, made[scratch, 1:], [*own.values()])
         self._write({scratch[row]: (at, int(made[scratch[row], 1])) for row, at in places.items()})
 
     def _write(self, scratch: dict[int, tuple[int, int]]) -> None:

@@ -124,7 +124,9 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     def free(**options: Any) -> list[int]:
         plan = memplan.plan(module, args=(x,), alignment=64, **options)
         memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8), behind=0)
-        places, _ = offering.Offering(plan, memory, True).places(0, np.array([(4096, 0, 3), (8192, 1, 2)]), [])
+        places, _ = offering.Offering(plan, memory, True).places(
+            object(), 0, np.array([(4096, 0, 3), (8192, 1, 2)]), []
+        )
         return [at - memory.arena.data_ptr() for at in places.values()]
 
     end = 1 << 20

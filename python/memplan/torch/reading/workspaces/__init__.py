@@ -10,20 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..effects import flat_tensors
-from . import composed, convolutions
+from ..loops import Loop
+from . import composed
 from .called import Called, name_of
-from .table import KEPT, LAYERS, RULES
+from .pieces import NO_NEEDS, Needs, needs_of
+from .table import KEPT, LAYERS, RULES, above, room
 
-__all__ = ["inside_of", "kept_of", "room_of", "workspace_of"]
+__all__ = ["NO_NEEDS", "Needs", "inside_of", "kept_of", "pieces_of", "room_of", "workspace_of"]
 
 
 def workspace_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     """Bytes; 0 where nothing is known."""
-    name = name_of(func)
-    rule = RULES.get(name)
-    if rule is None or not _on_cpu(args, kwargs, result):
-        return 0
-    return max(0, int(rule(Called(func, args, kwargs, result))))
+    call = _call(func, args, kwargs, result)
+    return 0 if call is None else above(call)
 
 
 def kept_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
@@ -35,16 +34,27 @@ def kept_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: A
 
 def room_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     """Bytes that hold all of it in a place of its own, where that of a result cannot be used before."""
-    most = workspace_of(func, args, kwargs, result)
-    name = name_of(func)
-    if most and name == "convolution":
-        return convolutions.room_of_convolution(Called(func, args, kwargs, result))
-    return most + sum(t.nbytes for t in flat_tensors(result)) if name == "convolution_backward" else most
+    call = _call(func, args, kwargs, result)
+    return 0 if call is None else room(call)
+
+
+def pieces_of(
+    func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any, loops: Sequence[Loop]
+) -> list[Needs]:
+    """What pieces of a call along each of its loops need of that."""
+    call = _call(func, args, kwargs, result) if loops else None
+    return [NO_NEEDS] * len(loops) if call is None else needs_of(call, loops)
 
 
 def inside_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     """Bytes of tensors inside of what torch runs as one op, a layer of a transformer; 0 for what is one operator."""
     return workspace_of(func, args, kwargs, result) if name_of(func) in LAYERS else 0
+
+
+def _call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> Called | None:
+    """A call of an operator that has a rule."""
+    known = name_of(func) in RULES and _on_cpu(args, kwargs, result)
+    return Called(func, args, kwargs, result) if known else None
 
 
 def _on_cpu(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> bool:

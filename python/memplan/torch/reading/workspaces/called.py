@@ -19,6 +19,7 @@ class Called(Call):
         super().__init__(func, args, kwargs, result)
         self.schema = schema_of(func)
         self.name = name_of(func)
+        self.whole: Called | None = None  # of a piece, the call that it is a piece of
 
     def given(self, name: str) -> Tensor:
         """A tensor that every call of the operator has."""

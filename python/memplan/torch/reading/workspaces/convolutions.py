@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -29,27 +28,28 @@ def room_of_convolution(call: Called) -> int:
 def convolution_backward(call: Called) -> int:
     """Above the gradients."""
     gradient, x, weight = (call.given(name) for name in ("grad_output", "input", "weight"))
-    how, asked = _how(call), call["output_mask"]
-    backend = _backend(x, weight, None, how)
-    if _by_onednn(backend):
-        spread = 0 if gradient.is_contiguous(memory_format=_format(x, weight)) else nbytes(gradient)
-        if _format(x, weight) is not torch.contiguous_format:
-            return spread + onednn_convolutions.backward_last(gradient, x, weight, how, asked)
-        return spread + onednn_convolutions.backward(gradient, x, weight, how, asked)
-    inside = native_convolutions.backward(backend, gradient, x, weight, how, asked) if backend in NATIVE else 0
-    return inside + _laid(gradient, x, weight)
+    how, asked, form = _how(call), call["output_mask"], _format(x, weight)
+    backend = _backend(call)
+    if not _by_onednn(backend):
+        inside = native_convolutions.backward(backend, gradient, x, weight, how, asked) if backend in NATIVE else 0
+        return inside + _laid(form, gradient, x, weight)
+    if form is not torch.contiguous_format:
+        return _laid(form, gradient, x) + onednn_convolutions.backward_last(gradient, x, weight, how, asked)
+    return _laid(form, gradient, x, weight) + onednn_convolutions.backward(gradient, x, weight, how, asked)
 
 
 def _of(call: Called) -> tuple[int, int]:
     """Bytes before the result is made, and bytes beside it."""
     x, weight, bias, how = call.given("input"), call.given("weight"), call.tensor("bias"), _how(call)
-    backend = _backend(x, weight, bias, how)
-    if _by_onednn(backend):
-        if _format(x, weight) is not torch.contiguous_format:
-            return 0, onednn_convolutions.forward_last(weight, how)
-        return onednn_convolutions.forward(x, weight, how, call.made)
-    inside = native_convolutions.forward(backend, x, weight, bias, how, call.made) if backend in NATIVE else 0
-    return 0, inside + _laid(x, weight)
+    backend, form = _backend(call), _format(x, weight)
+    if not _by_onednn(backend):
+        inside = native_convolutions.forward(backend, x, weight, bias, how, call.made) if backend in NATIVE else 0
+        return 0, inside + _laid(form, x, weight)
+    if form is not torch.contiguous_format:
+        return 0, _laid(form, x) + onednn_convolutions.forward_last(weight, how)
+    before, beside = onednn_convolutions.forward(x, weight, how, call.made)
+    copies = _laid(form, x, weight)
+    return copies + before, copies + beside
 
 
 def _how(call: Called) -> list[Any]:
@@ -57,15 +57,16 @@ def _how(call: Called) -> list[Any]:
     return [call[name] for name in names]
 
 
-def _laid(*tensors: Tensor) -> int:
-    """Copies of those that do not lie as kernels without oneDNN take them."""
-    form = _format(tensors[0], tensors[-1])
+def _laid(form: torch.memory_format, *tensors: Tensor) -> int:
+    """Copies of those that do not lie as kernels take them."""
     return sum(0 if t.is_contiguous(memory_format=form) else nbytes(t) for t in tensors)
 
 
-def _backend(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sequence[Any]) -> str:
-    """Which kernel torch takes here, for this number of threads."""
-    return str(select_conv_backend(x, weight, bias, *how)).rpartition(".")[2]
+def _backend(call: Called) -> str:
+    """Which kernel torch takes here, for this number of threads: for a piece, that of the whole call."""
+    whole = call.whole or call
+    x, weight, bias = whole.given("input"), whole.given("weight"), whole.tensor("bias")
+    return str(select_conv_backend(x, weight, bias, *_how(whole))).rpartition(".")[2]
 
 
 def _by_onednn(backend: str) -> bool:

@@ -107,3 +107,16 @@ RULES: Mapping[str, Rule] = {
     **{name: resizing.resized for name in LOOPS if name.startswith("upsample") and not name.endswith("backward")},
     **{name: resizing.resized_backward for name in LOOPS if name.startswith("upsample") and name.endswith("backward")},
 }
+
+
+def above(call: Called) -> int:
+    """Bytes above what the call returns."""
+    return max(0, int(RULES[call.name](call)))
+
+
+def room(call: Called) -> int:
+    """Bytes that hold all of it in a place of its own."""
+    most = above(call)
+    if most and call.name == "convolution":
+        return convolutions.room_of_convolution(call)
+    return most + sum(t.nbytes for t in call.outputs) if call.name == "convolution_backward" else most
