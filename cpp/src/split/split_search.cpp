@@ -19,7 +19,7 @@ constexpr int kHardOps = 4;              // ops whose need no region lowers, unt
 constexpr std::size_t kMakers = 3;       // ops that make rows again together, one after another
 constexpr int kSegmentTargets = 4;       // capacities of segments that are tried
 constexpr double kMuchDearer = 2;        // costs of segments in more pieces, with which no more are tried
-constexpr std::size_t kCuts = 16;        // of regions in passes that are looked at, for a cheaper one
+constexpr std::size_t kCuts = 16;        // of regions that are looked at, for a cheaper state
 constexpr int kLowerings = 10;           // capacities that are tried for the least load
 
 // Fewer bytes above the capacity; among equals fewer ops, or less cost if ops run again.
@@ -345,15 +345,43 @@ SplitSearch::Found SplitSearch::in_fewer_passes(const Found& now, Bytes enough) 
   if (cuts.size() > kCuts) cuts.resize(kCuts);
   for (const Halves& cut : cuts) {
     if (ended()) break;
-    const Region& region = now.regions[cut.region];
-    const auto middle = region.ops.begin() + static_cast<std::ptrdiff_t>(cut.middle);
-    std::vector<Region> regions = without(now.regions, region);
-    regions.push_back({{region.ops.begin(), middle}, region.pieces});
-    regions.push_back({{middle, region.ops.end()}, region.pieces});
-    Found found = judged(std::move(regions));
+    Found found = in_halves(now.regions, cut.region, cut.middle);
     if (found.judged != nullptr && found.judged->load <= enough && found.judged->cost < now.judged->cost) return found;
   }
   return now;
+}
+
+// With a region cut in two where that suffices and takes fewer ops: windows of the second half then reach for no rows of
+// the first. The tensors between the two are whole. Cuts with fewer bytes between are looked at first.
+SplitSearch::Found SplitSearch::in_smaller_regions(const Found& now, Bytes enough) {
+  struct Halves {
+    Bytes between;
+    std::size_t region, middle;
+  };
+  std::vector<Halves> cuts;
+  for (std::size_t r = 0; r < now.regions.size(); ++r)
+    for (std::size_t middle = 1; middle < now.regions[r].ops.size(); ++middle)
+      if (const Bytes between = bytes_between(now.regions[r].ops, middle); between <= enough)
+        cuts.push_back({between, r, middle});
+  std::ranges::stable_sort(cuts, {}, &Halves::between);
+  if (cuts.size() > kCuts) cuts.resize(kCuts);
+  Found best = now;
+  for (const Halves& cut : cuts) {
+    if (ended()) break;
+    Found found = in_halves(now.regions, cut.region, cut.middle);
+    if (found.judged == nullptr || found.judged->load > enough || found.judged->cost > now.judged->cost) continue;
+    if (found.judged->ops < best.judged->ops) best = std::move(found);
+  }
+  return best;
+}
+
+SplitSearch::Found SplitSearch::in_halves(const std::vector<Region>& regions, std::size_t cut, std::size_t middle) {
+  const Region& region = regions[cut];
+  const auto here = region.ops.begin() + static_cast<std::ptrdiff_t>(middle);
+  std::vector<Region> now = without(regions, region);
+  now.push_back({{region.ops.begin(), here}, region.pieces});
+  now.push_back({{here, region.ops.end()}, region.pieces});
+  return judged(std::move(now));
 }
 
 // Of tensors that the first ops make and the others read.
@@ -436,6 +464,10 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
     if (suffices) now = std::move(found);
     return suffices;
   };
+  for (Index ops = now.judged->ops + 1; now.judged->ops < ops && !ended();) {
+    ops = now.judged->ops;
+    now = in_smaller_regions(now, enough);
+  }
   for (std::size_t i = 0; i < now.regions.size() && !ended();) {
     std::vector<Region> others = now.regions;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));

@@ -65,6 +65,8 @@ class SplitSearch {
   Found cheaper(const Found& now, Bytes enough);
   Found in_segments(Segments& segments, const std::vector<Region>& others, Index pieces, Bytes capacity);
   Found through_statistics(const SplitState& state, Index op, Bytes capacity);
+  Found in_smaller_regions(const Found& now, Bytes enough);
+  Found in_halves(const std::vector<Region>& regions, std::size_t cut, std::size_t middle);
   Bytes bytes_between(const std::vector<RegionOp>& ops, std::size_t middle) const;
   Found in_fewer_passes(const Found& now, Bytes enough);
   std::int64_t longest(const Region& region) const;

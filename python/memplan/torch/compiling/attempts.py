@@ -55,7 +55,8 @@ _KINDS: tuple[tuple[Fusing, Fusion], ...] = (
 )
 _IF_NONE: tuple[Fusing, Fusion] = ({}, Fusion(rows=True))  # where too little counts as fused for anything to be found
 # torch would gather pieces beside a total, as if that were twice; and what is no loop it puts off: it would keep logits
-_AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "unroll_reductions_threshold": 1}
+# in inference it would move each op to its first reader, and keep what the op reads until then
+_AS_GIVEN: Fusing = {"reorder_for_peak_memory": False, "reorder_for_locality": False, "unroll_reductions_threshold": 1}
 
 
 def within(

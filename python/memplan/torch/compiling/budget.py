@@ -164,6 +164,11 @@ class WithinBudget(CustomPartitionerFn):
         known = self._known.usual if whole else {}  # there are several graphs in pieces
         return Cuts(gm, joint_inputs, kwargs, known, whole="split" not in self._allow, fusion=self.fusion)
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether ops may run in pieces."""
+        return "split" in self._allow
+
     def split(self, gm: fx.GraphModule) -> fx.GraphModule:
         """The graph with ops in pieces, as far as that is allowed and brings tensors within the budget."""
         return self._split(gm, self._budget, MOST, "recompute" in self._allow).module if "split" in self._allow else gm

@@ -34,6 +34,7 @@ from .fusing import fuse_less
 from .kernel_order import in_order
 from .pooling import gathering
 from .random_rows import lower_random_rows
+from .resizing import with_borders
 from .rewriting import rewritten
 from .settings import Settings
 
@@ -75,7 +76,8 @@ def _planned(
 ) -> Callable[..., Any]:
     tag = f"{_CONFIG.cache_key_tag}{settings.key}"  # part of the key of every cache of compiled graphs
     step = Step()
-    decompositions = gathering() if isinstance(patches.get("custom_partitioner_fn"), WithinBudget) else None
+    asked = patches.get("custom_partitioner_fn")
+    decomposing = (with_borders if asked.in_pieces else gathering) if isinstance(asked, WithinBudget) else None
 
     def inner(graph: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         _install()
@@ -84,8 +86,8 @@ def _planned(
             graph = partitioner.split(graph)
         step.outputs, before = Outputs.of(graph), times_loaded()
         own = tag if step.left is None else f"{tag} {step.left}"  # figures of backward depend on what forward leaves
-        if decompositions is not None and "get_decomp_fn" in kwargs:
-            kwargs["get_decomp_fn"] = gathering  # a part of keys of caches: a table has none
+        if decomposing is not None and "get_decomp_fn" in kwargs:
+            kwargs["get_decomp_fn"] = decomposing  # a part of keys of caches: a table has none
         with _CONFIG.patch(cache_key_tag=own), _planning(settings, step, said):
             code = compile_fx.compile_fx_inner(graph, *args, **kwargs)
         if step.left is None:  # the code was in a cache
@@ -93,7 +95,8 @@ def _planned(
         return code
 
     with _CONFIG.patch(cache_key_tag=tag):
-        return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches, decompositions=decompositions)
+        table = None if decomposing is None else decomposing()
+        return _by_torch(graph, inputs, inner_compile=inner, config_patches=patches, decompositions=table)
 
 
 def _by_torch(*args: Any, **kwargs: Any) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from ..private_compiler import inductor_prims, select_decomp_table
 from ..running.pieces.graph import KEPT, in_pieces
 from ..running.pieces.network import Traced, traced
 from ..running.pieces.random_rows import RANDOM_ROWS
+from .resizing import decompose, enlarge
 from .step_load import SCALES, storages
 from .sums_in_place import scatter_over_totals
 from .tangents import linear_in, move_to_forward
@@ -62,6 +63,13 @@ def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, 
     No op is in more than ``most`` pieces. ``again``: rows may be made again, and regions may run in several passes.
     """
     own = copied(module)
+    enlarge(own.graph)
+    split = _split(own, capacity, most, again)
+    decompose(split.module)
+    return split
+
+
+def _split(own: fx.GraphModule, capacity: int | None, most: int, again: bool) -> Split:
     scatter_over_totals(own.graph)
     linear = linear_in(own.graph)
     try:
@@ -71,7 +79,7 @@ def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, 
             read = traced(own.graph, dict.fromkeys(linear, False))
             found = _found(read, capacity, most, again)
         if not found.changes:
-            return Split(module, reason=_reason(linear))
+            return Split(own, reason=_reason(linear))
         loops = {
             read.nodes[piece.of].name: piece.loop for piece in found.pieces if piece.does in ("part", "statistics")
         }
@@ -83,7 +91,7 @@ def split_graph(module: fx.GraphModule, capacity: int | None, most: int = MOST, 
         made = in_pieces(own, read, pieces.pieces, select_decomp_table())
         _write_at_once(made.graph)
     except (UnsupportedError, SourceError) as reason:
-        return Split(module, reason=str(reason))
+        return Split(own, reason=str(reason))
     for change in found.changes:
         log.info("%d pieces of %s, so that %s are never whole", change.pieces, change.ops, change.tensors)
     return Split(made, found.changes, found.added_cost)

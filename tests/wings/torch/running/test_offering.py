@@ -124,9 +124,8 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     def free(**options: Any) -> list[int]:
         plan = memplan.plan(module, args=(x,), alignment=64, **options)
         memory: Any = types.SimpleNamespace(arena=torch.empty(plan.peak, dtype=torch.uint8), behind=0)
-        places, _ = offering.Offering(plan, memory, True).places(
-            object(), 0, np.array([(4096, 0, 3), (8192, 1, 2)]), []
-        )
+        own = offering.Offering(plan, memory, True)
+        places, _ = own.places(object(), 0, np.array([(4096, 0, 3), (8192, 1, 2)]), [])
         return [at - memory.arena.data_ptr() for at in places.values()]
 
     end = 1 << 20
@@ -134,6 +133,24 @@ def test_no_kernel_gets_reserved_bytes() -> None:
     assert len(free()) == 2
     assert all(at >= end for at in free(reserved=[(0, end)]))
     assert all(at >= end for at in free(reserved=[(0, end, 0, 1)]))
+
+
+def test_what_is_behind_the_arena_is_given_back_once_no_kernel_needs_it() -> None:
+    module, x = of(lambda x: x.exp().sin()), torch.randn(1 << 16)
+    plan = memplan.plan(module, args=(x,), alignment=64)
+    plan.run(x)
+    own = vars(plan)["_bound"].bound._offering
+    first, other = object(), object()
+    own.places(first, 0, np.array([(1 << 20, 0, 1)]), [])
+    own.places(other, 0, np.array([(1 << 19, 0, 1)]), [])
+    behind = plan.run(x).outside
+    assert behind >= 1 << 19
+    own.places(first, 0, np.array([(64, 0, 1)]), [])
+    plan.run(x)
+    assert plan.run(x).outside == behind - (1 << 19)
+    own.places(other, 0, np.array([(64, 0, 1)]), [])
+    plan.run(x)
+    assert plan.run(x).outside < 1 << 18
 
 
 def test_a_plan_may_have_room_for_what_kernels_allocate() -> None:

@@ -18,7 +18,7 @@ from torch.fx.node import map_arg
 
 from .... import _core
 from ....errors import SourceError
-from ...private import OpOverload, codegen_of
+from ...private import OpOverload, codegen_of, disable_current_modes
 from ...private_compiler import detect_fake_mode
 from ...reading.effects import flat_tensors
 from ...reading.loops import name_of as operator_of
@@ -56,7 +56,8 @@ def in_pieces(
 
     SourceError names a node of which no piece can be made.
     """
-    return _Writing(module, read, pieces, decompositions).module()
+    with disable_current_modes():  # constants have bytes
+        return _Writing(module, read, pieces, decompositions).module()
 
 
 class _Writing:

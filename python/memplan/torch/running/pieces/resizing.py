@@ -1,7 +1,7 @@
 """Pieces of operators that change the size of a picture: each row of a result is a sum of rows, weighted.
 
 The other axes are resized by the operator itself. Along the axis of the rows, its weights are what it makes of rows of
-which one is one and all others are zero. Results are equal up to rounding; nearest rows are copied.
+which one is one and all others are zero. Results are equal up to rounding; rows with a weight of 1 alone are copied.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ def _resized(piece: Piece) -> Part | None:
         return piece.part(**({"input_size": piece.sizes()} if piece["input_size"] else {}))
     rows = piece.rows(name, made.axis)
     place = made.axis - first
-    return piece.after(
-        _combined, made.axis, _weights(piece, name, place, made, rows), **_sized(piece, place, rows.size)
-    )
+    weights, sized = _weights(piece, name, place, made, rows), _sized(piece, place, rows.size)
+    nearest = made.begin, made.end, rows.whole, made.whole, rows.begin
+    places = _nearest(*nearest)[:, None]
+    if torch.equal(weights, (places == torch.arange(rows.size)).to(weights.dtype)):
+        return piece.after(_copied, made.axis, *nearest, **sized)
+    return piece.after(_combined, made.axis, weights, **sized)
 
 
 def _sized(piece: Piece, place: int, rows: int) -> dict[str, Any]:
@@ -62,6 +65,18 @@ def _weights(piece: Piece, name: str, place: int, made: Rows, rows: Rows) -> Ten
     part = piece.part(**changed)
     found = part.func(*(basis.view(shape) if arg is source else arg for arg in part.args), **part.kwargs)
     return found.reshape(rows.size, made.whole)[:, made.begin : made.end].t().contiguous()  # type: ignore[no-any-return]
+
+
+def _nearest(begin: int, end: int, before: int, after: int, first: int, device: Any = None) -> Tensor:
+    """The rows, of those from a first one on, that lie nearest to some of as many rows as are made."""
+    return (torch.arange(begin, end, device=device) * before).div(after, rounding_mode="floor") - first
+
+
+def _copied(
+    axis: int, begin: int, end: int, before: int, after: int, first: int, func: Any, *args: Any, **kwargs: Any
+) -> Tensor:
+    found = func(*args, **kwargs)
+    return torch.index_select(found, axis, _nearest(begin, end, before, after, first, found.device))
 
 
 def _combined(axis: int, weights: Tensor, func: Any, *args: Any, **kwargs: Any) -> Tensor:
