@@ -441,7 +441,7 @@ def test_an_interrupt_can_be_raised(planner: str) -> None:
 @pytest.mark.few(8)
 @posix
 @pytest.mark.parametrize("planner", SEARCHES)
-@pytest.mark.parametrize("later", [0.0, 0.001, 0.01, 0.05])
+@pytest.mark.parametrize("later", [0.0, 0.001, 0.01, 0.2])
 def test_a_second_interrupt_is_not_lost(planner: str, later: float) -> None:
     """Python raises it, in the search or after; two that come at once are one."""
     again = False
@@ -452,7 +452,7 @@ def test_a_second_interrupt_is_not_lost(planner: str, later: float) -> None:
                 time.sleep(0.01)
         except KeyboardInterrupt:
             again = True
-    assert again or later < 0.05  # a search looks every 40 ms at least
+    assert again or later < 0.2  # a search looks every 40 ms at least, if the processor is there
     with pytest.raises(KeyboardInterrupt):  # as ever
         signal.raise_signal(signal.SIGINT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from pathlib import Path
 
@@ -218,3 +219,17 @@ def test_fewer_pieces_where_ops_run_again_anyway() -> None:
     kinds = {change.kind: change for change in plan.changes}
     assert kinds.keys() == {"split", "recompute"}
     assert kinds["split"].pieces <= 4
+
+
+def test_regions_are_cut_where_little_lies_between() -> None:
+    """Windows of a long region reach far back, so that its first step takes many ops."""
+    widths = {"x": 10, "a": 100, "b": 100, "c": 100, "d": 20, "e": 100, "f": 100, "g": 100, "y": 10}
+    tensors = [{"name": name, "shape": [64, width], "dtype": "int8"} for name, width in widths.items()]
+    tensors[0]["kind"] = "input"
+    ops = [
+        {"name": f"make {b}", "inputs": [a], "outputs": [b]}
+        | {"loops": [{"extent": 64, "reads": {a: [0, 1, 7, 3]}, "writes": {b: [0, 1]}}]}
+        for a, b in itertools.pairwise(widths)
+    ]
+    plan = memplan.fit({"tensors": tensors, "ops": ops, "outputs": ["y"]}, 7000, allow=["split"])
+    assert [change.tensors for change in plan.changes] == [("a", "b", "c"), ("e", "f", "g")]

@@ -464,10 +464,6 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
     if (suffices) now = std::move(found);
     return suffices;
   };
-  for (Index ops = now.judged->ops + 1; now.judged->ops < ops && !ended();) {
-    ops = now.judged->ops;
-    now = in_smaller_regions(now, enough);
-  }
   for (std::size_t i = 0; i < now.regions.size() && !ended();) {
     std::vector<Region> others = now.regions;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
@@ -476,6 +472,10 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
   for (double cost = now.judged->cost + 1; now.judged->reruns && now.judged->cost < cost && !ended();) {
     cost = now.judged->cost;
     now = in_fewer_passes(now, enough);
+  }
+  for (Index ops = now.judged->ops + 1; now.judged->ops < ops && !ended();) {
+    ops = now.judged->ops;
+    now = in_smaller_regions(now, enough);
   }
   judge_.give_at_least(given_ / kPartOfMore);
   for (std::size_t i = 0; i < now.regions.size(); ++i) {

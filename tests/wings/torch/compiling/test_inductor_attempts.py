@@ -135,6 +135,22 @@ def test_what_no_partition_fits_is_tried_once() -> None:
     assert not loaded_since(before)
 
 
+@pytest.mark.parametrize("allow", [["recompute"], ["recompute", "split"]])
+def test_torch_leaves_pieces_in_their_order(allow: list[str]) -> None:
+    """In inference, it moves ops to their first readers: all pieces of a pass to the pass that reads them."""
+    moved: list[Any] = []
+
+    def planned(graph: Any, inputs: Any, settings: Any, patches: Any) -> None:
+        usual = "custom_partitioner_fn" not in patches
+        moved.append(None if usual else patches.get("reorder_for_locality", True))
+        loaded(Loaded("inference", {"cpu": {"planned": 1000 if usual else 400}}, []).to_text())
+
+    graph = torch.fx.symbolic_trace(torch.nn.Identity())
+    settings, _ = settings_of({"budget": "500", "allow": allow}, {}, set())
+    attempts.within(planned, graph, (), settings, {}, Budget("", 500))
+    assert set(moved[1:]) == {"split" not in allow}
+
+
 @pytest.mark.parametrize("best", range(KINDS))
 def test_it_goes_on_with_what_holds_less(best: int) -> None:
     """How ops are fused, and whether they count as written over what they read."""

@@ -12,7 +12,6 @@ from torch import nn  # noqa: E402
 from torch._inductor.decomposition import select_decomp_table  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
-from memplan.torch.compiling.compiled import loaded_since, times_loaded  # noqa: E402
 from memplan.torch.compiling.resizing import decompose, enlarge, with_borders  # noqa: E402
 from memplan.torch.compiling.splitting import split_graph  # noqa: E402
 
@@ -108,27 +107,3 @@ def test_without_pieces_they_are_decomposed_too() -> None:
     split = split_graph(graph, 10**9)
     assert not split.changes
     assert not targets(split.module) & {*NEAREST, aten.reflection_pad2d.default}
-
-
-@pytest.mark.slow
-def test_the_backend_keeps_the_order_of_pieces_in_inference() -> None:
-    """Else Inductor moves an op to its first reader, which may be in a later pass."""
-    torch.manual_seed(0)
-
-    class Joined(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm, self.past, self.out = nn.GroupNorm(4, 64), nn.Conv2d(64, 8, 1), nn.Conv2d(64, 8, 3, padding=1)
-
-        def forward(self, x: Any) -> Any:
-            wide = torch.cat([x.sin(), x.cos()], 1)
-            return self.past(wide) + self.out(self.norm(wide).relu())
-
-    net, x = Joined().eval(), torch.randn(1, 32, 64, 64)
-    budget = 2_600_000 + x.nbytes + sum(weight.nbytes for weight in net.parameters())
-    options = {"budget": budget, "allow": ["split", "recompute"], "time_limit": 60}
-    before = times_loaded()
-    with torch.no_grad():
-        found = torch.compile(net, backend="memplan", options=options)(x)
-        assert torch.allclose(found, net(x), atol=1e-4)
-    assert max(most for graph in loaded_since(before) for most in graph.planned) <= 2_600_000
