@@ -41,6 +41,7 @@ _WORK = 300_000  # ops of graphs that are looked at, for whether a plan fits in 
 _QUICK = "auto:effort=1000000"  # and the planner of that
 _CALL = 10_000.0  # operations in the time that calling a kernel takes
 _CALL_SECONDS = 5e-6
+_OF_KERNELS = 64  # bytes: kernels make results elsewhere, and copy them, where a place begins at no multiple
 
 
 def fit(
@@ -70,7 +71,7 @@ def fit(
     graph, as_it_is = without_overlap(whole), storage_of(read, asked.sharing)
     storage = as_it_is
     if counts_kernels(read):
-        storage = with_options(storage, alignment=math.lcm(storage.alignment, OF_KERNELS))
+        storage = with_options(storage, alignment=math.lcm(storage.alignment, _OF_KERNELS))
     if "split" in ways:
         storage = with_options(storage, alignment=math.lcm(storage.alignment, _element(graph)))
     if "donate" in ways:
@@ -146,9 +147,6 @@ def donating(storage: _core.StorageOptions, names: Collection[str]) -> _core.Sto
 def with_options(storage: _core.StorageOptions, **options: Any) -> _core.StorageOptions:
     """The options, with others."""
     return _core.StorageOptions(**{**sharing_of(storage), **options})
-
-
-OF_KERNELS = 64  # bytes: kernels make results elsewhere, and copy them, where a place begins at no multiple
 
 
 def _element(graph: _core.Graph) -> int:

@@ -89,10 +89,15 @@ def _is_nearest(index: Tensor | None, axis: int, side: int, sizes: list[int]) ->
 
 
 def _value(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
-    """What a node gives that is computed of no input; None for others."""
+    """What a node gives that is computed of no input, and of no random numbers; None for others."""
     if node not in known:
         known[node] = None
-        if node.op == "call_function" and all(_value(one, known) is not None for one in node.all_input_nodes):
+        seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) or "inductor" in str(node.target)
+        if (
+            node.op == "call_function"
+            and not seeded
+            and all(_value(one, known) is not None for one in node.all_input_nodes)
+        ):
             known[node] = node.target(*map_arg(node.args, known.__getitem__), **node.kwargs)  # type: ignore[operator]
     return known[node]
 

@@ -63,6 +63,18 @@ def test_other_gathers_stay(index: Any) -> None:
     assert not targets(graph) & NEAREST
 
 
+def test_random_indices_are_no_neighbours() -> None:
+    x = torch.randn(1, 2, 1, 1)
+    index = lambda: torch.randint(1, (2,))  # noqa: E731
+    graph = make_fx(
+        lambda x: aten._unsafe_index.Tensor(x, [None, None, index()[:, None], index()]), tracing_mode="fake"
+    )(x)
+    before = torch.get_rng_state()
+    enlarge(graph.graph)
+    assert not targets(graph) & NEAREST
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 class Painted(nn.Module):
     """Borders that are reflected, instance norms, and a picture that is enlarged."""
 
