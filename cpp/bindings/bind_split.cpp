@@ -1,4 +1,5 @@
 #include <memory>
+#include <variant>
 
 #include "asked.hpp"
 #include "memplan/solve_split.hpp"
@@ -8,15 +9,17 @@ namespace memplan::bindings {
 
 namespace {
 
-using RegionRow = std::pair<std::vector<std::tuple<Index, std::optional<Index>, bool>>, Index>;
+using RegionOps = std::vector<std::tuple<Index, std::optional<Index>, bool>>;
+using RegionRow = std::variant<std::pair<RegionOps, Index>, std::tuple<RegionOps, Index, bool>>;
 
 std::vector<Region> regions_of(const std::vector<RegionRow>& rows) {
   std::vector<Region> regions;
-  for (const auto& [ops, pieces] : rows) {
-    Region region{{}, pieces};
+  const auto add = [&](const RegionOps& ops, Index pieces, bool blocks = false) {
+    Region region{{}, pieces, blocks};
     for (const auto& [op, loop, again] : ops) region.ops.push_back({op, loop.value_or(kNone), again});
     regions.push_back(std::move(region));
-  }
+  };
+  for (const RegionRow& row : rows) std::visit([&](const auto& one) { std::apply(add, one); }, row);
   return regions;
 }
 
@@ -40,6 +43,7 @@ std::string does_of(const Piece& piece) {
     case Piece::Does::statistics: return "statistics";
     case Piece::Does::early: return "early";
     case Piece::Does::keep: return "keep";
+    case Piece::Does::gather: return "gather";
   }
   return {};
 }
@@ -66,12 +70,12 @@ Piece piece_by(const std::string& does, Index of, Index loop, std::pair<std::int
   Piece piece{
       Piece::Does::whole,        of, loop, {iterations.first, iterations.second}, helds_by(reads), helds_by(writes),
       statistics.value_or(kNone)};
-  for (const auto one :
-       {Piece::Does::whole, Piece::Does::part, Piece::Does::statistics, Piece::Does::early, Piece::Does::keep}) {
+  for (const auto one : {Piece::Does::whole, Piece::Does::part, Piece::Does::statistics, Piece::Does::early,
+                         Piece::Does::keep, Piece::Does::gather}) {
     piece.does = one;
     if (does_of(piece) == does) return piece;
   }
-  throw py::value_error("does must be 'whole', 'part', 'statistics', 'early' or 'keep', got '" + does + "'");
+  throw py::value_error("does must be 'whole', 'part', 'statistics', 'early', 'keep' or 'gather', got '" + does + "'");
 }
 
 std::vector<OpFacts> facts_by(const Graph& graph, const std::vector<double>& cost) {
@@ -106,7 +110,8 @@ void bind_split(py::module_& m) {
   };
   py::class_<Piece>(
       m, "Piece",
-      "What an op of a split graph does: 'whole', 'part', 'statistics', 'early' or 'keep'. `of` is an op of the\n"
+      "What an op of a split graph does: 'whole', 'part', 'statistics', 'early', 'keep' or 'gather'. `of` is an op of "
+      "the\n"
       "graph. Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).\n"
       "statistics is the tensor of the split graph that they are in, read or made; None if there are none.")
       .def(py::init(&piece_by), py::arg("does"), py::arg("of"), py::arg("loop"), py::arg("iterations"),
@@ -134,7 +139,8 @@ void bind_split(py::module_& m) {
         return Split{std::make_shared<const Graph>(std::move(found.graph)), std::move(found.pieces), found.kept_bytes};
       },
       py::arg("graph"), py::arg("regions"), py::arg("storage") = StorageOptions{},
-      "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).\n"
+      "The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces),\n"
+      "and may have True behind them: what it makes for other regions stays in blocks.\n"
       "An op whose loop is None runs whole, between two passes.");
   py::class_<SplitChange>(m, "SplitChange", "A region of ops that runs in pieces; see memplan/solve_split.hpp.")
       .def_readonly("ops", &SplitChange::ops)
@@ -152,7 +158,8 @@ void bind_split(py::module_& m) {
       .def_readonly("cost", &SplitChange::cost)
       .def_readonly("again", &SplitChange::again)
       .def_readonly("reruns", &SplitChange::reruns)
-      .def_readonly("over", &SplitChange::over);
+      .def_readonly("over", &SplitChange::over)
+      .def_readonly("blocks", &SplitChange::blocks);
   py::class_<SplitPlan>(m, "SplitPlan", "A plan of a graph with ops in pieces; see memplan/solve_split.hpp.")
       .def_property_readonly("fitted", [](const SplitPlan& f) { return f.fitted; })
       .def_readonly("splits", &SplitPlan::splits)

@@ -1198,7 +1198,7 @@ class FittedPlan:
 
 class Piece:
     """
-    What an op of a split graph does: 'whole', 'part', 'statistics', 'early' or 'keep'. `of` is an op of the
+    What an op of a split graph does: 'whole', 'part', 'statistics', 'early', 'keep' or 'gather'. `of` is an op of the
     graph. Reads and writes are (tensor of the split graph, None or (first axis, last axis, begin, end, base)).
     statistics is the tensor of the split graph that they are in, read or made; None if there are none.
     """
@@ -1269,6 +1269,8 @@ class SplitChange:
     """
     @property
     def again(self) -> list[str]: ...
+    @property
+    def blocks(self) -> list[str]: ...
     @property
     def bytes(self) -> int: ...
     @property
@@ -1815,11 +1817,19 @@ def split(
             ],
             typing.SupportsInt | typing.SupportsIndex,
         ]
+        | tuple[
+            collections.abc.Sequence[
+                tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex | None, bool]
+            ],
+            typing.SupportsInt | typing.SupportsIndex,
+            bool,
+        ]
     ],
     storage: StorageOptions = ...,
 ) -> SplitGraph:
     """
-    The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces).
+    The graph with the ops of each region in pieces. A region is ([(op, loop, again), ...], pieces),
+    and may have True behind them: what it makes for other regions stays in blocks.
     An op whose loop is None runs whole, between two passes.
     """
 

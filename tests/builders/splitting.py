@@ -12,6 +12,7 @@ from memplan.plans.changes import Change, Fitting, InPieces
 
 REFUSED = "cannot be split: it|needs what a region makes, and makes what"
 Region = tuple[list[tuple[int, int | None, bool]], int]
+Leaving = tuple[list[tuple[int, int | None, bool]], int, bool]
 
 
 def in_random_pieces(
@@ -31,10 +32,37 @@ def in_random_pieces(
             chosen.append(found)
     if not chosen:
         return None
-    split = _core.split(graph, chosen)
-    made = memplan.plan(split.graph, chance.choice(("first_fit", "greedy_by_size")), alignment=chance.choice((16, 64)))
+    regions = [(*region, k % 2 == 0) for k, region in enumerate(chosen)]  # some leave blocks
+    return _in_pieces(plan, regions, chance.choice(("first_fit", "greedy_by_size")), chance.choice((16, 64)))
+
+
+def in_blocks(plan: memplan.Plan, axis: int, chance: random.Random) -> memplan.Plan | None:
+    """The plan of the same network with its ops in pieces along an axis, in random regions that leave blocks."""
+    graph = plan.graph
+    assert graph is not None
+    runs: list[list[tuple[int, int | None, bool]]] = [[]]
+    for k, op in enumerate(graph.ops):
+        loop = next((n for n, one in enumerate(op.loops) if any(at[1] == axis for at in one.writes)), None)
+        if loop is None or (runs[-1] and chance.random() < 0.4):
+            runs.append([])
+        if loop is not None:
+            runs[-1].append((k, loop, False))
+    regions = [(run, chance.randint(2, 7), True) for run in runs if run]
+    try:
+        return _in_pieces(plan, regions, "greedy_by_size", 16)
+    except memplan.errors.GraphError as error:
+        if not re.search(REFUSED, str(error)):
+            raise
+        return None
+
+
+def _in_pieces(plan: memplan.Plan, regions: list[Leaving], planner: str, alignment: int) -> memplan.Plan:
+    graph = plan.graph
+    assert graph is not None
+    split = _core.split(graph, regions)
+    made = memplan.plan(split.graph, planner, alignment=alignment)
     pieces = InPieces(graph, split.graph, tuple(split.pieces))
-    changes = tuple(Change("split", (), (), "", "", 0, 0.0, count, 0) for _, count in chosen)
+    changes = tuple(Change("split", (), (), "", "", 0, 0.0, count, 0) for _, count, _ in regions)
     return replace(made, source=plan.source, fitting=Fitting(changes, pieces=pieces))
 
 

@@ -70,6 +70,14 @@ def run_pieces(graph: Any, split: Any) -> dict[str, Rows]:
             assert new <= begin
             rows = buffer[begin - base : end - base]
             buffer[:] = rows + [None] * (len(buffer) - len(rows))
+        elif piece.does == "gather":
+            ((block, (*_, begin, end, base)),) = piece.reads
+            ((to, (*_, first, last, new)),) = piece.writes
+            assert (first, last) == (begin, end)
+            buffer = held.setdefault(tensors[to].name, [None] * tensors[to].shape[0])
+            assert 0 <= begin - base < end - base <= len(held[tensors[block].name])
+            assert 0 <= begin - new < end - new <= len(buffer)
+            buffer[begin - new : end - new] = held[tensors[block].name][begin - base : end - base]
         elif piece.does == "early":
             inputs = [held[tensors[t].name] for t, _ in piece.reads if t >= 0]
             held[op.outputs[0]] = early(of.name, inputs, _known(piece, tensors, held))

@@ -39,6 +39,7 @@ struct SplitChange {
   std::vector<std::string> reruns;  // ops that several passes run
   // Tensors that leave the region, and those over which they are written.
   std::vector<std::pair<std::string, std::string>> over;
+  std::vector<std::string> blocks;  // tensors that leave the region, and stay in blocks
 
   friend bool operator==(const SplitChange&, const SplitChange&) = default;
 };

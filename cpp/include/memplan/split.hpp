@@ -16,6 +16,9 @@
 //     behind them. If RegionOp::again is true, the op makes these rows a second time instead.
 //   - A tensor that is read outside of the region is written, piece by piece, into a whole tensor. It is written over a
 //     whole tensor of the same shape if the region is the last that reads this, and has read each row before.
+//   - If Region::blocks is true, a tensor that only other regions read, by rows, stays in *blocks*, one for each piece. A
+//     block is free after its last row was read. So the next region may fill memory while it empties blocks. Rows that
+//     lie in several blocks are *gathered* in a buffer before they are read.
 //   - If each iteration adds to a sum, the pieces add to one sum in place.
 //   - A view is made anew in each step, over the rows that exist in this step.
 //   - An *early* output of a loop (loops.hpp) is made before the first step, and every step reads it.
@@ -55,6 +58,7 @@ const Loop& loop_of(const Graph& graph, const RegionOp& one);
 struct Region {
   std::vector<RegionOp> ops;  // ascending
   Index pieces = 2;           // steps
+  bool blocks = false;        // tensors that it makes for other regions stay in blocks
 
   bool operator==(const Region&) const = default;
 };
@@ -71,15 +75,15 @@ struct HeldRows {
 
 // The task of an op of the split graph.
 struct Piece {
-  // All of an op; some of its iterations; the part of some iterations in the loop's statistics; early outputs; or rows
-  // move to the front of their buffer.
-  enum class Does : std::uint8_t { whole, part, statistics, early, keep };
+  // All of an op; some of its iterations; the part of some iterations in the loop's statistics; early outputs; rows move
+  // to the front of their buffer; or rows of a block are copied to a buffer.
+  enum class Does : std::uint8_t { whole, part, statistics, early, keep, gather };
   Does does = Does::whole;
-  Index of = kNone;  // the op of the graph; for `keep`, the op that makes the rows
+  Index of = kNone;  // the op of the graph; for `keep`, the op that makes the rows; for `gather`, that reads them
   Index loop = kNone;
   RowRange iterations = {};
-  std::vector<HeldRows> reads = {};   // per input of `of`; for `keep`, the old place of the rows
-  std::vector<HeldRows> writes = {};  // per output of `of`; for `keep`, the new place of the rows
+  std::vector<HeldRows> reads = {};   // per input of `of`; for `keep` and `gather`, the old place of the rows
+  std::vector<HeldRows> writes = {};  // per output of `of`; for `keep` and `gather`, the new place of the rows
   Index statistics = kNone;           // a tensor of the split graph that is read, or added to, and then made
 };
 
@@ -89,6 +93,7 @@ struct SplitGraph {
   std::vector<Index> tensor_of;  // per tensor: the tensor of the graph whose rows it holds; kNone: statistics
   Bytes kept_bytes = 0;          // the sum of bytes that move to the front of buffers
   std::vector<Index> reruns;     // ops of the graph that run in several passes of their region
+  std::vector<Index> blocks;     // tensors of the graph that stay in blocks, ascending
 };
 
 // The error for a region that cannot run in pieces. The message names op and tensor.

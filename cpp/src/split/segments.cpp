@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "split/inplace_rows.hpp"
 #include "split/region_rows.hpp"
@@ -55,6 +56,7 @@ Segments::Segments(const Links& links, std::span<const OpFacts> facts, std::vect
           if (found != place.end()) made.window = std::max(made.window, kept_of(found->second, shown));
         }
       if (links.stays[at(root)]) made.until = ops_.size();
+      made.by_rows = made.until < ops_.size() && is_by_rows(r, t);
       made.copied = is_copied(r, t);
       place_.emplace(t, made_.size());
       made_.push_back(made);
@@ -113,6 +115,27 @@ bool Segments::is_padded(std::size_t reader, Index input) const {
   return read != reads.end() && read->before > 0;
 }
 
+// Whether it is made and read by the same rows alone.
+bool Segments::is_by_rows(std::size_t maker, Index t) const {
+  if (links_.family[at(t)].size() > 1 || ops_[maker].loop == kNone) return false;
+  const Op& op = links_.graph.op(ops_[maker].op);
+  const auto& writes = loop_of(links_.graph, ops_[maker]).writes;
+  const auto write =
+      std::ranges::find_if(writes, [&](const LoopWrite& one) { return op.outputs[at(one.output)] == t; });
+  if (write == writes.end()) return false;
+  return std::ranges::all_of(links_.readers[at(t)], [&](Index k) {
+    const auto one = std::ranges::lower_bound(ops_, k, {}, &RegionOp::op);
+    if (one == ops_.end() || one->op != k || one->loop == kNone) return false;
+    const auto& reads = loop_of(links_.graph, *one).reads;
+    const auto& inputs = links_.graph.op(k).inputs;
+    return std::ranges::all_of(std::views::iota(std::size_t{0}, inputs.size()), [&](std::size_t i) {
+      if (inputs[i] != t) return true;
+      const auto read = std::ranges::find(reads, static_cast<Index>(i), &LoopRead::input);
+      return read != reads.end() && read->axes == write->axes;
+    });
+  });
+}
+
 // Whether a segment may write what leaves it over what it reads last: an op may read rows where it writes others only if
 // the rows that it needs have been read before, by others.
 bool Segments::may_lie_over(const Made& born, const Made& dying) const {
@@ -128,9 +151,11 @@ std::vector<RegionOp> Segments::ops_of(std::size_t from, std::size_t until) cons
   return {begin + static_cast<std::ptrdiff_t>(cuts_[from]), begin + static_cast<std::ptrdiff_t>(cuts_[until])};
 }
 
-// While the ops between two cuts run: what is whole, and rows of what is inside.
-Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
+// While the ops between two cuts run: what is whole, and rows of what is inside. With `blocks`, what comes from the
+// segments before is freed while what leaves is made.
+Bytes Segments::held(std::size_t from, std::size_t until, Index pieces, bool blocks) const {
   const std::size_t begin = cuts_[from], end = cuts_[until];
+  Bytes freed = 0, filled = 0, in_blocks = 0;  // a block of each
   Bytes whole = 0, kept = 0, largest = 0, scratch = 0;
   const auto workspace = [&](std::size_t r) {
     const Op& op = links_.graph.op(ops_[r].op);
@@ -155,6 +180,11 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
     if (made.from >= end || made.until < begin) continue;
     if (made.copied && made.from >= begin && (made.until >= end || made.window > 0))
       scratch = std::max(scratch, workspace(made.from) + made.bytes / pieces);
+    if (blocks && made.by_rows && (made.from < begin) != (made.until >= end)) {
+      (made.from < begin ? freed : filled) += made.bytes;
+      in_blocks += made.bytes / pieces;
+      continue;
+    }
     if (made.from < begin && made.until < end) dying.push_back(&made);
     if (made.from >= begin && made.until >= end) {
       const auto over = std::ranges::find_if(dying, [&](const Made* one) { return may_lie_over(made, *one); });
@@ -171,7 +201,7 @@ Bytes Segments::held(std::size_t from, std::size_t until, Index pieces) const {
       largest = std::max(largest, made.bytes / pieces);
   }
   for (std::size_t r = begin; r < end; ++r) scratch = std::max(scratch, workspace(r) + gathered(r));
-  return whole + kept + largest + scratch;
+  return whole + std::max(freed, filled) + in_blocks + kept + largest + scratch;
 }
 
 double Segments::cost(std::size_t from, std::size_t until) {
@@ -186,30 +216,69 @@ bool Segments::has_passes() {
   return cost(0, cuts_.size() - 1) > once;
 }
 
-std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces, bool fewer) {
+std::vector<Region> Segments::cheapest(Bytes capacity, Index pieces, bool fewer, bool blocks) {
   std::vector<double> best(cuts_.size(), kImpossible);
   std::vector<std::size_t> before(cuts_.size(), 0);
+  std::vector<bool> needed(cuts_.size(), false);  // blocks: the segment that ends there holds too much else
   best[0] = 0;
   for (std::size_t until = 1; until < cuts_.size(); ++until)
     for (std::size_t from = 0; from < until; ++from) {
-      if (best[from] == kImpossible || held(from, until, pieces) > capacity) continue;
+      if (best[from] == kImpossible || held(from, until, pieces, blocks) > capacity) continue;
       const double found = best[from] + cost(from, until);
       if (found >= best[until]) continue;
       best[until] = found;
       before[until] = from;
+      needed[until] = blocks && held(from, until, pieces, false) > capacity;
     }
   std::vector<Region> regions;
   if (best.back() == kImpossible) return regions;
-  for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until]) {
-    std::vector<RegionOp> ops = ops_of(before[until], until);
+  std::vector<std::size_t> ends;  // of segments, ascending
+  for (std::size_t until = cuts_.size() - 1; until > 0; until = before[until]) ends.push_back(until);
+  std::ranges::reverse(ends);
+  const std::vector<bool> in_blocks = left_in_blocks(ends, needed);
+  for (std::size_t from = 0; const std::size_t until : ends) {
+    std::vector<RegionOp> ops = ops_of(from, until);
     const auto runs_whole = [](const RegionOp& one) { return one.loop == kNone; };
-    if (std::ranges::all_of(ops, runs_whole)) continue;
-    Index enough = fewer ? std::min(kFewest, pieces) : pieces;
-    while (enough < pieces && held(before[until], until, enough) > capacity - capacity / kRoom)
-      enough = std::min(2 * enough, pieces);
-    regions.push_back({std::move(ops), enough});
+    if (!std::ranges::all_of(ops, runs_whole)) {
+      Index enough = fewer ? std::min(kFewest, pieces) : pieces;
+      while (enough < pieces && held(from, until, enough, in_blocks[until]) > capacity - capacity / kRoom)
+        enough = std::min(2 * enough, pieces);
+      regions.push_back({std::move(ops), enough, in_blocks[until]});
+    }
+    from = until;
   }
   return regions;
+}
+
+// Per cut, whether the segment that ends there leaves blocks: because it needs this, the segment that reads them, or one
+// before, so that it cannot write over what it reads.
+std::vector<bool> Segments::left_in_blocks(std::span<const std::size_t> ends, const std::vector<bool>& needed) const {
+  std::vector<bool> found = needed;
+  const auto for_segments = [&](const auto& use) {
+    for (std::size_t from = 0; const std::size_t until : ends) {
+      use(cuts_[from], cuts_[until], until);
+      from = until;
+    }
+  };
+  for_segments([&](std::size_t begin, std::size_t end, std::size_t reader) {
+    if (!needed[reader]) return;
+    for_segments([&](std::size_t first, std::size_t last, std::size_t maker) {
+      if (last <= begin && passes_rows(first, last, begin, end)) found[maker] = true;
+    });
+  });
+  for_segments([&](std::size_t begin, std::size_t end, std::size_t reader) {
+    for_segments([&](std::size_t first, std::size_t last, std::size_t maker) {
+      if (last <= begin && found[maker] && passes_rows(first, last, begin, end)) found[reader] = true;
+    });
+  });
+  return found;
+}
+
+// Whether the last reader of something that some ops make, and that can stay in blocks, is one of some others.
+bool Segments::passes_rows(std::size_t first, std::size_t last, std::size_t begin, std::size_t end) const {
+  return std::ranges::any_of(made_, [&](const Made& made) {
+    return made.by_rows && made.from >= first && made.from < last && made.until >= begin && made.until < end;
+  });
 }
 
 }  // namespace memplan

@@ -44,6 +44,8 @@ std::vector<SplitChange> changes_of(const Graph& graph, const std::vector<OpFact
           change.tensors.push_back(graph.tensor(t).name);
           change.bytes += graph.tensor(t).bytes;
         }
+      for (const Index t : op.outputs)
+        if (std::ranges::binary_search(state.split->blocks, t)) change.blocks.push_back(graph.tensor(t).name);
     }
     whole.push_back(-change.cost);
     changes.push_back(std::move(change));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 
 #include "memplan/errors.hpp"
 #include "memplan/happens_before.hpp"
+#include "split/blocks.hpp"
 #include "split/inplace_rows.hpp"
 #include "split/region_order.hpp"
 #include "split/region_rows.hpp"
@@ -17,7 +19,8 @@ namespace memplan {
 
 namespace {
 
-constexpr std::string_view kKeep = "memplan.keep";  // moves rows to the front of their buffer
+constexpr std::string_view kKeep = "memplan.keep";      // moves rows to the front of their buffer
+constexpr std::string_view kGather = "memplan.gather";  // copies rows of a block to a buffer
 
 // What there is of a tensor now: rows from `base` on, in this tensor of the split graph.
 struct Held {
@@ -26,6 +29,12 @@ struct Held {
   std::int64_t capacity = 0;  // rows
   std::int64_t end = 0;       // rows before this one have been written
   int version = 0;
+};
+
+// Rows of a tensor in a tensor of their own.
+struct Block {
+  RowRange rows;
+  Index tensor;  // of the split graph
 };
 
 // Writes the ops of regions in pieces, and all others as they are.
@@ -56,6 +65,7 @@ class Splitter {
       for (const Tensor& tensor : graph.tensors()) names_.insert(tensor.name);
       for (const Op& op : graph.ops()) op_names_.insert(op.name);
     }
+    for (const Index t : tensors_in_blocks(graph, rows_, region_of_)) blocks_.try_emplace(t);
     keep_tensors();
   }
 
@@ -70,7 +80,10 @@ class Splitter {
     Graph graph = named_ ? Graph(std::move(parts_)) : Graph::trusted(std::move(parts_));
     std::vector<Index> reruns;
     for (const RegionRows& rows : rows_) reruns.insert(reruns.end(), rows.reruns.begin(), rows.reruns.end());
-    return {std::move(graph), std::move(pieces_), std::move(tensor_of_), kept_bytes_, std::move(reruns)};
+    std::vector<Index> blocks;
+    for (const auto& [t, made] : blocks_) blocks.push_back(t);
+    return {std::move(graph), std::move(pieces_), std::move(tensor_of_),
+            kept_bytes_,      std::move(reruns),  std::move(blocks)};
   }
 
  private:
@@ -78,7 +91,7 @@ class Splitter {
   void keep_tensors() {
     std::vector<bool> goes(graph_.tensors().size(), false);
     for (const RegionRows& rows : rows_)
-      for (const auto& [t, one] : rows.made) goes[at(t)] = !one.leaves;
+      for (const auto& [t, one] : rows.made) goes[at(t)] = !one.leaves || blocks_.contains(t);
     for (const RegionRows& rows : rows_)
       for (std::size_t r = 0; r < rows.region.ops.size(); ++r)
         if (rows.is_view[r] && !rows.is_before[r] && leaves(rows, r))
@@ -188,6 +201,7 @@ class Splitter {
     std::vector<bool> ran(graph_.ops().size());
     for (std::size_t k = 0; k < ran.size(); ++k) ran[k] = last_[k] != kNone;
     over_ = rows_in_place(rows, storage_, ran);
+    std::erase_if(over_, [&](const auto& one) { return blocks_.contains(one.first) || blocks_.contains(one.second); });
     written_over_by_.clear();
     for (const auto& [t, x] : over_) written_over_by_.emplace(x, t);
   }
@@ -218,9 +232,21 @@ class Splitter {
       if (rows.runs_whole(r) && (rows.pass[r] == 0 ? kNone : rows.pass[r] - 1) == pass)
         add_whole(rows.region.ops[r].op);
       if (rows.is_before[r] || rows.runs_whole(r) || rows.statistics_pass[r] != pass) continue;
-      if (rows.loop(r).statistics && pass == kNone) add_statistics(rows, r, {0, rows.loop(r).extent});
+      if (rows.loop(r).statistics && pass == kNone) add_statistics(rows, r);
       for (const EarlyOutput& early : rows.loop(r).early) add_early(rows, r, early);
     }
+  }
+
+  // Statistics of what is there, which take no pass: all at once, or block by block.
+  void add_statistics(const RegionRows& rows, std::size_t r) {
+    std::size_t parts = 1;
+    for (const Index i : rows.loop(r).statistics->inputs)
+      if (const auto blocks = blocks_.find(rows.op(r).inputs[at(i)]); blocks != blocks_.end())
+        parts = std::max(parts, blocks->second.size());
+    const std::int64_t extent = rows.loop(r).extent, count = static_cast<std::int64_t>(parts);
+    for (std::int64_t part = 0; part < count; ++part)
+      if (const RowRange some{extent * part / count, extent * (part + 1) / count}; !some.empty())
+        add_statistics(rows, r, some);
   }
 
   void add_early(const RegionRows& rows, std::size_t r, const EarlyOutput& early) {
@@ -324,13 +350,20 @@ class Splitter {
       if (read.whole || std::ranges::find(rows.loop(r).copied, i) == rows.loop(r).copied.end()) continue;
       const Tensor& tensor = graph_.tensor(rows.op(r).inputs[at(i)]);
       const std::int64_t all = rows_of(tensor, read.axes);
-      const auto held = held_.find(rows.op(r).inputs[at(i)]);
-      const std::int64_t room = held == held_.end() || held->second.capacity == 0 ? all : held->second.capacity;
+      const std::int64_t room = room_of(rows.op(r).inputs[at(i)], read, all);
       const std::int64_t padded = ((piece.iterations.size() - 1) * said.step + said.window + said.per - 1) / said.per;
       const bool gathered = read.rows.size() < room && lie_scattered(tensor, read.axes);
       if (gathered || read.rows.size() < padded) bytes += std::max(read.rows.size(), padded) * (tensor.bytes / all);
     }
     return bytes;
+  }
+
+  // Rows for which there is room in the tensor that a piece reads.
+  std::int64_t room_of(Index t, const HeldRows& read, std::int64_t all) const {
+    if (blocks_.contains(t) && read.tensor != kNone)
+      return parts_.tensors[at(read.tensor)].bytes * all / graph_.tensor(t).bytes;
+    const auto held = held_.find(t);
+    return held == held_.end() || held->second.capacity == 0 ? all : held->second.capacity;
   }
 
   // What a piece computes apart: rows that lie scattered in a buffer which has more of them.
@@ -402,6 +435,13 @@ class Splitter {
   void read_input(const RegionRows& rows, std::size_t r, std::size_t i, RowRange iterations, Op& part, Piece& piece) {
     const Index t = rows.op(r).inputs[i];
     HeldRows& held = piece.reads[i];
+    if (const auto blocks = blocks_.find(t); blocks != blocks_.end()) {
+      const auto& reads = rows.loop(r).reads;
+      const LoopRead& read = *std::ranges::find(reads, static_cast<Index>(i), &LoopRead::input);
+      held = in_one(rows, r, t, read.axes, rows_read(read, iterations, rows_of(graph_.tensor(t), read.axes)));
+      if (held.tensor != kNone) read_too(part, held.tensor);
+      return;
+    }
     const auto found = held_.find(t);
     held.tensor = found != held_.end() ? found->second.tensor : rows.made.contains(t) ? kNone : given(t);
     held.base = found == held_.end() ? 0 : found->second.base;
@@ -416,10 +456,49 @@ class Splitter {
       }
   }
 
+  // Rows of a tensor in blocks, as they lie in one tensor: in their block, or gathered from several.
+  HeldRows in_one(const RegionRows& rows, std::size_t r, Index t, const Axes& axes, RowRange wanted) {
+    HeldRows found{kNone, false, axes, wanted, wanted.begin};
+    if (wanted.empty()) return found;
+    const std::vector<Block>& blocks = blocks_.at(t);
+    auto block = std::ranges::find_if(blocks, [&](const Block& one) { return wanted.begin < one.rows.end; });
+    if (wanted.end <= block->rows.end) return {block->tensor, false, axes, wanted, block->rows.begin};
+    const Bytes row = graph_.tensor(t).bytes / rows_of(graph_.tensor(t), axes);
+    for (; block != blocks.end() && block->rows.begin < wanted.end; ++block) {
+      const RowRange here{std::max(wanted.begin, block->rows.begin), std::min(wanted.end, block->rows.end)};
+      Op gather;
+      Piece piece = part_of(rows, r, Piece::Does::gather, {});
+      Tensor tensor = like(t);
+      tensor.kind = TensorKind::intermediate;
+      tensor.bytes = wanted.size() * row;
+      if (named_) {
+        replace_axes(*tensor.shape, axes, wanted.size());
+        tensor.name = new_name(names_, numbered(graph_.tensor(t).name, r) + ":gathered");
+        gather.name = new_name(op_names_, tensor.name);
+        gather.type = kGather;
+      }
+      const Index now = add_tensor(std::move(tensor), t);
+      gather.inputs = {block->tensor};
+      gather.outputs = {now};
+      overwrite(found.tensor, now, gather);
+      gather.cost = static_cast<double>(2 * here.size() * row);
+      piece.reads.assign(1, {block->tensor, false, axes, here, block->rows.begin});
+      piece.writes.assign(1, {now, false, axes, here, wanted.begin});
+      add(std::move(gather), std::move(piece));
+      found.tensor = now;
+    }
+    return found;
+  }
+
   // A buffer for the rows that a visit writes, with those that are kept in front of them.
   void make_room(const RegionRows& rows, std::size_t r, Index t, Index v) {
     const MadeByRows& made = rows.made.at(t);
     const auto found = held_.find(t);
+    if (blocks_.contains(t)) {
+      const RowRange written = pass_->uses.at(t).written_at(v);
+      held_[t] = {kNone, written.begin, written.size(), 0, 0};
+      return;
+    }
     if (made.leaves) {
       if (found != held_.end()) return;
       const auto over = over_.find(t);
@@ -471,12 +550,14 @@ class Splitter {
     const Index t = rows.op(r).outputs[output];
     const MadeByRows& made = rows.made.at(t);
     Held& held = held_.at(t);
-    const bool last = made.leaves && number_[r] == of_[r];
+    const auto blocks = blocks_.find(t);
+    const bool joined = made.leaves && blocks == blocks_.end();
+    const bool last = joined && number_[r] == of_[r];
     const Tensor& whole = graph_.tensor(t);
     Index now = last ? tensor_[at(t)] : kNone;
     if (!last) {
       Tensor tensor = version_of(t, r);
-      if (!made.leaves) {
+      if (!joined) {
         tensor.bytes = held.capacity * (whole.bytes / made.rows);
         if (named_) replace_axes(*tensor.shape, made.axes, held.capacity);
       }
@@ -488,6 +569,7 @@ class Splitter {
     const RowRange written = pass_->uses.at(t).written_at(v);
     held.end = written.end;
     ++held.version;
+    if (blocks != blocks_.end()) blocks->second.push_back({written, now});
     piece.writes[output] = {now, false, made.axes, written, held.base};
   }
 
@@ -546,7 +628,8 @@ class Splitter {
   }
 
   void add(Op op, Piece piece) {
-    if (piece.does != Piece::Does::keep && (piece.does != Piece::Does::early || piece.statistics != kNone))
+    if (piece.does != Piece::Does::keep && piece.does != Piece::Does::gather &&
+        (piece.does != Piece::Does::early || piece.statistics != kNone))
       last_[at(piece.of)] = static_cast<Index>(parts_.ops.size());
     parts_.ops.push_back(std::move(op));
     pieces_.push_back(std::move(piece));
@@ -564,6 +647,7 @@ class Splitter {
   std::vector<Piece> pieces_;
   std::vector<Index> tensor_of_;
   Bytes kept_bytes_ = 0;
+  std::map<Index, std::vector<Block>> blocks_;  // by tensor that stays in blocks: those that there are, ascending
   // Of the region that is being written:
   std::unordered_map<Index, Index> over_;  // by tensor that leaves it: the tensor over which it is written
   std::unordered_map<Index, Index> written_over_by_;

@@ -37,7 +37,7 @@ std::vector<OpFacts> facts_of(const SplitGraph& split, const Graph& graph, std::
       one.cost = each + share * (one.cost - each);
     }
     if (piece.does == Piece::Does::early) one.cost = 0;
-    if (piece.does == Piece::Does::keep) one.cost = op.cost.value_or(0);
+    if (piece.does == Piece::Does::keep || piece.does == Piece::Does::gather) one.cost = op.cost.value_or(0);
     if (!op.overwrites.empty() && one.again == Again::same) one.again = Again::changes;
     found.push_back(one);
   }

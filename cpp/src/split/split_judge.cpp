@@ -33,7 +33,7 @@ double cost_of(const Graph& graph, const std::vector<OpFacts>& facts, double cal
 std::vector<std::int64_t> key_of(const std::vector<Region>& regions) {
   std::vector<std::int64_t> key;
   for (const Region& region : regions) {
-    key.push_back(-region.pieces);
+    key.push_back(-2 * region.pieces - (region.blocks ? 1 : 0));
     for (const RegionOp& one : region.ops) {
       key.push_back(one.op);
       key.push_back(2 * one.loop + (one.again ? 1 : 0));

@@ -112,6 +112,10 @@ std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op,
     if (best.judged == nullptr) best = cut(state, *old, capacity);
   }
   if (best.judged == nullptr) best = grown(state, op, capacity);
+  if (best.judged == nullptr) {
+    const Found blocks = in_blocks(state.regions);
+    if (blocks.judged != nullptr && is_better(*blocks.judged, state.judged, capacity)) best = blocks;
+  }
   if (best.judged == nullptr && again_) best = with_rows_again(state, op, capacity);
   if (best.judged == nullptr) return std::nullopt;
   return judge_.stated(best.regions);
@@ -190,16 +194,19 @@ SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Inde
           segments_of_.try_emplace(&region, judge_.links(), terms_.facts, region.ops, inplace_).first->second;
       if (!segments.has_passes()) continue;
       const auto most = static_cast<Index>(std::min<std::int64_t>(longest(region), terms_.max_pieces));
-      // More pieces hold fewer rows, so that fewer ops run again, but call more kernels.
-      double least = std::numeric_limits<double>::infinity();
-      for (Index pieces = std::min(kFirstPieces, most); !ended(); pieces = std::min(2 * pieces, most)) {
-        const Found found = in_segments(segments, others, pieces, capacity);
-        if (found.judged == nullptr && (!found.regions.empty() || pieces == most)) break;
-        if (found.judged == nullptr) continue;
-        const bool fits = found.judged->load <= capacity;
-        if (is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity)) best = found;
-        if (pieces == most || (fits && found.judged->cost > kMuchDearer * least)) break;
-        if (fits) least = std::min(least, found.judged->cost);
+      for (const bool blocks : {false, true}) {
+        if (blocks && !blocks_) break;
+        // More pieces hold fewer rows, so that fewer ops run again, but call more kernels.
+        double least = std::numeric_limits<double>::infinity();
+        for (Index pieces = std::min(kFirstPieces, most); !ended(); pieces = std::min(2 * pieces, most)) {
+          const Found found = in_segments(segments, others, pieces, capacity, blocks);
+          if (found.judged == nullptr && (!found.regions.empty() || pieces == most)) break;
+          if (found.judged == nullptr) continue;
+          const bool fits = found.judged->load <= capacity;
+          if (is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity)) best = found;
+          if (pieces == most || (fits && found.judged->cost > kMuchDearer * least)) break;
+          if (fits) least = std::min(least, found.judged->cost);
+        }
       }
     }
   return best;
@@ -208,13 +215,13 @@ SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Inde
 // The cheapest segments, in so many pieces, that are found to fit; or those that hold the least. No regions if none can
 // fit, and not judged if they cannot run.
 SplitSearch::Found SplitSearch::in_segments(Segments& segments, const std::vector<Region>& others, Index pieces,
-                                            Bytes capacity) {
+                                            Bytes capacity, bool blocks) {
   Found best;
   Bytes target = capacity;
   for (int asked = 0; asked < kSegmentTargets && target > 0 && !ended(); ++asked) {
     Bytes over = 0;
     for (const bool fewer : {true, false}) {
-      std::vector<Region> regions = segments.cheapest(target, pieces, fewer);
+      std::vector<Region> regions = segments.cheapest(target, pieces, fewer, blocks);
       if (regions.empty()) return best;
       regions.insert(regions.end(), others.begin(), others.end());
       Found found = judged(std::move(regions));
@@ -346,6 +353,7 @@ SplitSearch::Found SplitSearch::in_fewer_passes(const Found& now, Bytes enough) 
   for (const Halves& cut : cuts) {
     if (ended()) break;
     Found found = in_halves(now.regions, cut.region, cut.middle);
+    if (found.judged != nullptr && found.judged->load > enough) found = in_blocks(std::move(found.regions));
     if (found.judged != nullptr && found.judged->load <= enough && found.judged->cost < now.judged->cost) return found;
   }
   return now;
@@ -375,12 +383,18 @@ SplitSearch::Found SplitSearch::in_smaller_regions(const Found& now, Bytes enoug
   return best;
 }
 
+// The regions, and all tensors between them that can stay in blocks do.
+SplitSearch::Found SplitSearch::in_blocks(std::vector<Region> regions) {
+  for (Region& region : regions) region.blocks = true;
+  return judged(std::move(regions));
+}
+
 SplitSearch::Found SplitSearch::in_halves(const std::vector<Region>& regions, std::size_t cut, std::size_t middle) {
   const Region& region = regions[cut];
   const auto here = region.ops.begin() + static_cast<std::ptrdiff_t>(middle);
   std::vector<Region> now = without(regions, region);
-  now.push_back({{region.ops.begin(), here}, region.pieces});
-  now.push_back({{here, region.ops.end()}, region.pieces});
+  now.push_back({{region.ops.begin(), here}, region.pieces, region.blocks});
+  now.push_back({{here, region.ops.end()}, region.pieces, region.blocks});
   return judged(std::move(now));
 }
 
@@ -400,7 +414,8 @@ Bytes SplitSearch::bytes_between(const std::vector<RegionOp>& ops, std::size_t m
 }
 
 // Goes on from a state until the load is within the capacity, or nothing more is found.
-SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
+SplitState SplitSearch::descend(SplitState state, Bytes capacity, bool blocks) {
+  blocks_ = blocks;
   std::set<Index> hard;
   while (state.judged.load > capacity && !ended()) {
     const std::vector<Bytes>& needs = state.judged.needs;
@@ -419,15 +434,15 @@ SplitState SplitSearch::descend(SplitState state, Bytes capacity) {
 
 // As low as is found, but not lower than the capacity: between what is reached and what is not, targets are halved. A
 // low target takes other regions from the beginning than from what was reached before, so both are tried.
-SplitState SplitSearch::lowered(SplitState state, Bytes capacity) {
+SplitState SplitSearch::lowered(SplitState state, Bytes capacity, bool blocks) {
   Bytes refused = capacity - 1;
   for (int round = 0; round < kLowerings && !ended() && state.judged.load > capacity; ++round) {
     const Bytes load = state.judged.load;
     if (load - refused <= load / 100) break;
     const Bytes target = std::max(capacity, refused + (load - refused) / 2);
-    SplitState next = descend(state, target);
+    SplitState next = descend(state, target, blocks);
     if (next.judged.load > target) {
-      SplitState direct = descend(whole(), target);
+      SplitState direct = descend(whole(), target, blocks);
       if (direct.judged.load < next.judged.load) next = std::move(direct);
     }
     if (next.judged.load < load) state = std::move(next);
@@ -443,14 +458,16 @@ SplitState SplitSearch::reached(Bytes capacity, bool again) {
     return best.judged.load <= capacity;
   };
   if (take(best)) return best;
-  if (capacity > 0 && take(descend(whole(), capacity))) return best;
+  if (capacity > 0 && take(descend(whole(), capacity, true))) return best;
   again_ = again;
-  if (again) judge_.give_at_least(given_);  // what was tried in vain without that
-  if (capacity > 0 && again && take(descend(whole(), capacity))) return best;
-  if (!take(lowered(whole(), capacity)) && capacity > 0) take(lowered(best, 0));
+  for (const bool blocks : {true, false}) {   // without, it comes to other regions
+    if (again) judge_.give_at_least(given_);  // what was tried in vain without that
+    if (capacity > 0 && again && take(descend(whole(), capacity, blocks))) return best;
+    if (take(lowered(whole(), capacity, blocks)) || (capacity > 0 && take(lowered(best, 0, blocks)))) break;
+  }
   again_ = false;
   if (!again) return best;
-  SplitState kept = descend(whole(), best.judged.load);
+  SplitState kept = descend(whole(), best.judged.load, true);
   return kept.judged.load <= best.judged.load ? kept : best;
 }
 
@@ -476,6 +493,11 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
   for (Index ops = now.judged->ops + 1; now.judged->ops < ops && !ended();) {
     ops = now.judged->ops;
     now = in_smaller_regions(now, enough);
+  }
+  for (std::size_t i = 0; i < now.regions.size() && !ended(); ++i) {
+    std::vector<Region> joined = now.regions;
+    joined[i].blocks = false;
+    if (now.regions[i].blocks) take(std::move(joined));
   }
   judge_.give_at_least(given_ / kPartOfMore);
   for (std::size_t i = 0; i < now.regions.size(); ++i) {

@@ -11,7 +11,7 @@
 //           │▄▆█▆█▆█▆▄                 │▄▆▅▅▅▅█▆▄
 //           └──────────▶ op            └──────────▶ op
 //
-// Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more. Only then may a region run in
+// Tensors between regions stay in blocks if they would not fit whole. Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more. Only then may a region run in
 // several passes, which make rows again too.
 //
 // It is a descent without a guarantee: a capacity that it does not reach may be possible. The same input gives the same
@@ -51,8 +51,8 @@ class SplitSearch {
   };
 
   SplitState whole() { return judge_.stated({}); }
-  SplitState descend(SplitState state, Bytes capacity);
-  SplitState lowered(SplitState state, Bytes capacity);
+  SplitState descend(SplitState state, Bytes capacity, bool blocks);
+  SplitState lowered(SplitState state, Bytes capacity, bool blocks);
   bool ended() const { return judge_.work_left() <= 0 || deadline_.passed(); }
   Found judged(std::vector<Region> regions);
   Found with(const std::vector<Region>& regions, const Region& region);
@@ -63,12 +63,13 @@ class SplitSearch {
   Found with_rows_again(const SplitState& state, Index op, Bytes capacity);
   Found toggled(const std::vector<Region>& regions, std::size_t region, std::size_t op, int makers);
   Found cheaper(const Found& now, Bytes enough);
-  Found in_segments(Segments& segments, const std::vector<Region>& others, Index pieces, Bytes capacity);
+  Found in_segments(Segments& segments, const std::vector<Region>& others, Index pieces, Bytes capacity, bool blocks);
   Found through_statistics(const SplitState& state, Index op, Bytes capacity);
   Found in_smaller_regions(const Found& now, Bytes enough);
   Found in_halves(const std::vector<Region>& regions, std::size_t cut, std::size_t middle);
   Bytes bytes_between(const std::vector<RegionOp>& ops, std::size_t middle) const;
   Found in_fewer_passes(const Found& now, Bytes enough);
+  Found in_blocks(std::vector<Region> regions);
   std::int64_t longest(const Region& region) const;
   const Region& widest(Index op, Index loop, bool passes);
   std::vector<Index> piece_counts(const Region& region) const;
@@ -79,6 +80,7 @@ class SplitSearch {
   std::int64_t given_;           // work
   bool inplace_;                 // whether tensors may be written over others
   bool again_ = false;           // whether rows may be made again
+  bool blocks_ = true;           // whether tensors between segments may stay in blocks
   bool needs_all_rows_ = false;  // a loop has statistics, or sums
   const Deadline& deadline_;
   SplitJudge judge_;

@@ -45,6 +45,8 @@ class Change:
         Of a split: the ops that run in several passes through all rows.
     over : tuple of (str, str)
         Of a split: tensors that its ops make whole, each with the tensor over whose rows it is written.
+    blocks : tuple of str
+        Of a split: tensors that its ops make for other splits. They stay in blocks, one for each piece.
     loops : tuple of dict
         Of a split: for each of `ops`, the loop along which it is cut, as graph dicts have loops. An op without one runs
         whole, between two passes.
@@ -62,6 +64,7 @@ class Change:
     again: tuple[str, ...] = ()
     reruns: tuple[str, ...] = ()
     over: tuple[tuple[str, str], ...] = ()
+    blocks: tuple[str, ...] = ()
     loops: tuple[Mapping[str, Any], ...] = field(default=(), repr=False, hash=False)
 
     @property
@@ -81,8 +84,9 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """The change as plain Python objects."""
-        names = {"again": list(self.again), "reruns": list(self.reruns), "over": [list(pair) for pair in self.over]}
-        split = {"pieces": self.pieces, "kept": self.kept, **names, "loops": list(self.loops)}
+        names = {"again": list(self.again), "reruns": list(self.reruns), "blocks": list(self.blocks)}
+        over = [list(pair) for pair in self.over]
+        split = {"pieces": self.pieces, "kept": self.kept, **names, "over": over, "loops": list(self.loops)}
         return {
             "kind": self.kind,
             "tensors": list(self.tensors),
@@ -212,8 +216,10 @@ def fitting_from(spec: Any, where: str) -> Fitting:
 
 def _change(spec: Any, where: str) -> Change:
     texts = [_entry(spec, name, str, where) for name in ("kind", "after", "before")]
-    split = {"pieces": 0, "kept": 0, "again": [], "reruns": [], "over": [], "loops": [], **spec}
-    tensors, ops, again, reruns = (_names(split, name, where) for name in ("tensors", "ops", "again", "reruns"))
+    split = {"pieces": 0, "kept": 0, "again": [], "reruns": [], "blocks": [], "over": [], "loops": [], **spec}
+    tensors, ops, again, reruns, blocks = (
+        _names(split, name, where) for name in ("tensors", "ops", "again", "reruns", "blocks")
+    )
     pairs = [_names({"over": pair}, "over", where) for pair in _entry(split, "over", list, where)]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"{where}.over must hold pairs of names, got {pairs!r}")
@@ -224,7 +230,8 @@ def _change(spec: Any, where: str) -> Change:
     kind, after, before = texts
     pieces, kept = (_entry(split, name, int, where) for name in ("pieces", "kept"))
     size, cost = _entry(spec, "bytes", int, where), _number(spec, "cost", where)
-    return Change(kind, tensors, ops, after, before, size, cost, pieces, kept, again, reruns, over, tuple(loops))
+    split_of = (pieces, kept, again, reruns, over, blocks, tuple(loops))
+    return Change(kind, tensors, ops, after, before, size, cost, *split_of)
 
 
 def _names(spec: Any, name: str, where: str) -> tuple[str, ...]:
@@ -269,6 +276,7 @@ def splits_of(found: Sequence[_core.SplitChange], whole: _core.Graph) -> tuple[C
             again=tuple(s.again),
             reruns=tuple(s.reruns),
             over=tuple(s.over),
+            blocks=tuple(s.blocks),
             loops=tuple({} if k is None else loops_of[name][k] for name, k in zip(s.ops, s.loops, strict=True)),
         )
         for s in found

@@ -62,7 +62,7 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
                 raise SourceError(f"{ANOTHER}: the plan has the op {name!r} in pieces, along a loop that it has not")
             at = position[name]
             rows.append((at, loops[at].index(loop) if loop else None, name in change.again))
-        regions.append((sorted(rows, key=lambda row: row[0]), change.pieces))
+        regions.append((sorted(rows, key=lambda row: row[0]), change.pieces, bool(change.blocks)))
     inplace = any(change.over for change in fitting.changes)
     split = _core.split(whole, regions, _core.StorageOptions(inplace=inplace))
     return InPieces(whole, split.graph, tuple(split.pieces))

@@ -102,7 +102,8 @@ class _Splitting:
         self._computed: dict[bytes, Compute] = {}
 
     def step(self, op: _core.Op, piece: _core.Piece) -> Step:
-        made = {"whole": self._whole, "keep": self._keep, "part": self._part}.get(piece.does)
+        does = {"whole": self._whole, "keep": self._move, "gather": self._move, "part": self._part}
+        made = does.get(piece.does)
         if made is None:
             raise self._refused(piece)
         return made(op, piece)
@@ -113,8 +114,8 @@ class _Splitting:
         step.op = op
         return step
 
-    def _keep(self, op: _core.Op, piece: _core.Piece) -> Step:
-        """Rows that are read again move to the front of their buffer."""
+    def _move(self, op: _core.Op, piece: _core.Piece) -> Step:
+        """Rows that are read again move to the front of their buffer, or rows of a block are copied to one."""
         [(before, there)], [(after, here)] = piece.reads, piece.writes
         shape = self._shape[self._tensors[after].rpartition("/")[0]]
         reads = {"": Held(self._tensors[before], _rows(there, shape))}

@@ -86,7 +86,7 @@ def _split(own: fx.GraphModule, capacity: int | None, most: int, again: bool) ->
         if linear:
             _hoist(own, found.changes, linear)
             read = traced(own.graph)
-        regions = [(_region(read, change, loops), change.pieces) for change in found.changes]
+        regions = [(_region(read, change, loops), change.pieces, bool(change.blocks)) for change in found.changes]
         pieces = _core.split(read.graph, regions, _SEPARATE)
         made = in_pieces(own, read, pieces.pieces, select_decomp_table())
         _write_at_once(made.graph)

@@ -46,6 +46,7 @@ _WRITERS: dict[Any, Callable[..., Any]] = {  # operators without such an overloa
     _aten.relu.default: lambda x, out: _aten.clamp_min.out(x, 0, out=out),
     _aten.mul.Scalar: torch.mul,
     _aten.div.Scalar: torch.div,
+    _aten.clone.default: lambda x, memory_format=None, *, out: out.copy_(x),
     _aten.add.Scalar: lambda x, y, alpha=1, *, out: torch.add(x, y, alpha=alpha, out=out),
     _aten.sub.Scalar: lambda x, y, alpha=1, *, out: torch.sub(x, y, alpha=alpha, out=out),
     _aten.embedding.default: lambda weight, indices, *rest, out, **options: _aten.index_select.out(

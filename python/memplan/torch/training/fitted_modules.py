@@ -40,6 +40,7 @@ class Chosen:
     run: DryRun  # with it
     updates: bool = False  # whether gradients are used as they come
     heads: tuple[str, ...] = ()  # modules whose logits are never whole
+    narrow: bool = False  # their pieces have as few rows as the least memory takes
     share: str = ""  # what the budget is a share of, in words
 
 
@@ -55,6 +56,7 @@ class Step:
     loss: Callable[[Any], Any] | None = None
     device: str = "cpu"
     heads: tuple[str, ...] = ()  # modules whose logits are never whole
+    narrow: bool = False  # their pieces have as few rows as the least memory takes
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, torch.nn.Module):
@@ -69,7 +71,7 @@ class Step:
         """The step without data; with `updates`, gradients are used as they come."""
         how = {"train": True, "optimizer": self.optimizer, "loss": self.loss, "watch": watch, "around": around}
         how["going"] = UpdatesAsYouGo if updates else None
-        with with_heads(self.model, self.heads), few_pieces():
+        with with_heads(self.model, self.heads, narrow=self.narrow), few_pieces():
             return dry_run_of(self.model, self.args, self.kwargs, autocast=self.autocast, device=self.device, **how)
 
     def forward(self, dropping: bool) -> DryRun:
@@ -112,7 +114,8 @@ def fit_modules(
 
     All ways together are tried, and each alone: the choice is greedy. With `updates`, gradients may be used as they
     come, which costs nothing; with `must`, it is an error if the optimizer cannot. The logits of `heads` may never be
-    whole, which costs these operations; None: ops run as a whole. InfeasibleError if no such modules were found.
+    whole, which costs these operations; None: ops run as a whole. Their pieces have so few rows that they are slow only
+    where nothing else is within the budget. InfeasibleError if no such modules were found.
     """
     asked = sizes.budget_of(budget, "budget", or_least=True, of_step=True)
     usual = step.run(watch=True)
@@ -130,7 +133,8 @@ def fit_modules(
         if of_run(without, step.device).total < before.total:
             step, usual, again = lean, without, sum(heads.values())
             after = of_run(usual, step.device)
-            nothing = replace(nothing, added_cost=again / work, after=after, run=usual, heads=step.heads)
+            nothing = replace(nothing, added_cost=again / work, after=after, run=usual)
+            nothing = replace(nothing, heads=step.heads, narrow=step.narrow)
     found = _updating(step, must) if updates else None
     updates, found = found is not None, found or usual
     search = _Search(step, found, before, ways, updates, work, again)
@@ -142,6 +146,12 @@ def fit_modules(
         tried += [search.best(candidates, limit) for candidates in several if candidates]
         tried += [search.outermost(found) for way, found in zip(ways, each, strict=True) if way.pieces > 1 and found]
     least = min(tried, key=lambda one: (one.after.total, one.added_cost))
+    if step.heads and not step.narrow and (limit is None or least.after.total > limit):
+        narrow = replace(step, narrow=True)
+        less = of_run(usual, step.device).total - of_run(narrow.run(), step.device).total
+        if less > 0 and (limit is None or least.after.total - limit <= less):
+            found_narrow = fit_modules(replace(narrow, heads=()), budget, ways, updates, must, heads)
+            return min(least, found_narrow, key=lambda one: one.after.total)
     if limit is None:
         return least
     within = [one for one in tried if one.after.total <= limit]
@@ -263,7 +273,8 @@ class _Search:
         for way, names in zip(self._ways, modules, strict=True):
             calls = sum(call.module in names for call in self._found.calls)
             kept += way.beside * (calls + 1) if calls else 0  # one more while one runs again
-        return Chosen(modules, cost, self._before, replace(after, activations=kept), run, updates, self._step.heads)
+        heads = (self._step.heads, self._step.narrow)
+        return Chosen(modules, cost, self._before, replace(after, activations=kept), run, updates, *heads)
 
 
 def _by_way(found: DryRun, chosen: Sequence[Candidate], ways: Sequence[Way]) -> tuple[tuple[str, ...], ...]:

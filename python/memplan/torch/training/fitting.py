@@ -180,7 +180,7 @@ class Fitted:
         self.share, self._run = found.share, found.run
         self._store = store
         self._changed = applied([*ways.values()], found.modules)
-        self._changed.enter_context(with_heads(step.model, found.heads))
+        self._changed.enter_context(with_heads(step.model, found.heads, narrow=found.narrow))
         self.updates = self._changed.enter_context(UpdatesAsYouGo(step.optimizer)) if found.updates else None
 
     @property

@@ -52,20 +52,23 @@ def heads_in(step: Step) -> dict[str, float]:
     return found
 
 
-def with_heads(model: torch.nn.Module, names: Sequence[str], events: list[Event] | None = None) -> replaced_forward:
+def with_heads(
+    model: torch.nn.Module, names: Sequence[str], events: list[Event] | None = None, *, narrow: bool = False
+) -> replaced_forward:
     """Meanwhile, these linear layers return logits that are computed when something reads them.
 
-    What happens is added to `events`.
+    What happens is added to `events`. `narrow`: pieces have as few rows as the least memory takes, and are slow.
     """
     told: Any = deque[Event](maxlen=0) if events is None else events
-    return replaced_forward(model, names, partial(_Head, told.append))
+    return replaced_forward(model, names, partial(_Head, told.append, narrow))
 
 
 class _Head(Wrapped):
     """The forward of a linear layer, which waits."""
 
-    def __init__(self, told: Callable[[Event], None], *args: Any) -> None:
+    def __init__(self, told: Callable[[Event], None], narrow: bool, *args: Any) -> None:
         super().__init__(*args)
+        self.narrow = narrow
         self._told = told  # a builtin, which steps without data do not look into
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

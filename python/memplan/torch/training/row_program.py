@@ -137,7 +137,8 @@ class Program:
     def _rows_of_piece(self, order: Sequence[Value]) -> int:
         """Rows of a piece: it holds few numbers beside the weights or the hidden states, but products stay fast.
 
-        Of each value whose rows are wide, backward may hold the numbers, and two gradients besides.
+        Of each value whose rows are wide, backward may hold the numbers, and two gradients besides. If layers are
+        narrow, a piece holds no more than the hidden states.
         """
         scores = [value for value in order if isinstance(value, Scores)]
         held = sum(prod(v.trail) for v in order if isinstance(v, (Scores, Made, Part)) and v.is_wide())
@@ -145,9 +146,10 @@ class Program:
             if step.call is not None and not step.call.owned and value.reads_wide():
                 held += 2 * value.widest
                 break
-        most: int = sum(one.weight.numel() for one in scores) // _SHARE
+        narrow = any(one.head.narrow for one in scores)
+        most: int = 0 if narrow else sum(one.weight.numel() for one in scores) // _SHARE
         most = max(most, sum(one.hidden.tensor.numel() for one in scores))
-        unit = max((value.unit for value in order if isinstance(value, Made)), default=0) or _LEAST
+        unit = max((value.unit for value in order if isinstance(value, Made)), default=0) or (1 if narrow else _LEAST)
         return max(unit, most // max(held, 1) // unit * unit)
 
 

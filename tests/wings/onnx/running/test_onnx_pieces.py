@@ -16,7 +16,7 @@ from builders.onnx_models import const, model, node, onnx, value
 from builders.onnx_nodes import NODES
 from builders.onnx_random import Maker
 from builders.onnx_running import fed, wanted
-from builders.splitting import in_random_pieces
+from builders.splitting import in_blocks, in_random_pieces
 from memplan.errors import UnsupportedError
 
 
@@ -119,6 +119,14 @@ def test_bytes_that_die_too_soon_are_poison() -> None:
     broken = replace(plan, offsets=begin)
     expected = wanted(source, feeds)
     assert not np.allclose(broken.run(feeds, check=True).outputs["y"], expected["y"], atol=1e-3)
+
+
+def test_rows_are_gathered_from_blocks() -> None:
+    source, feeds = convolutions(), fed(convolutions())
+    plan = in_blocks(memplan.plan(source), 2, random.Random(1))
+    assert plan is not None
+    assert any(piece.does == "gather" for piece in plan.fitting.pieces.does)
+    close(plan.run(feeds, check=True).outputs, wanted(source, feeds))
 
 
 @pytest.mark.few(1)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import memplan
 from builders.random_nets import RandomNet
 from builders.split_networks import Summed, UNet, pictures, words
-from builders.splitting import in_random_pieces
+from builders.splitting import in_blocks, in_random_pieces
 from memplan.torch.running import kernels
 
 
@@ -121,6 +121,23 @@ def test_random_networks_in_random_pieces(seed: int) -> None:
     assert plan is not None
     for a, b in zip(plan.run(x, check=True).outputs, whole.run(x).outputs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_gathered_from_blocks(seed: int) -> None:
+    chance, relu = random.Random(seed), nn.ReLU()
+    layers = [nn.Conv2d(3, 6, 3, padding=1), nn.GroupNorm(2, 6), relu, nn.Conv2d(6, 6, 3, 2, 1), relu]
+    layers += [nn.ConvTranspose2d(6, 4, 2, 2), nn.MaxPool2d(3, 1, 1), nn.Conv2d(4, 3, 5, padding=2)]
+    net = nn.Sequential(*layers).double().eval()
+    x = torch.randn(2, 3, 19, 12, dtype=torch.float64)
+    if seed % 2:
+        x, net = x.contiguous(memory_format=torch.channels_last), net.to(memory_format=torch.channels_last)
+    plan = in_blocks(memplan.plan(net, "first_fit", args=(x,), alignment=16), 2, chance)
+    assert plan is not None
+    assert any(piece.does == "gather" for piece in plan.fitting.pieces.does)
+    with torch.no_grad():
+        torch.testing.assert_close(plan.run(x, check=True).outputs, net(x), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(plan.program(x), net(x), rtol=1e-9, atol=1e-9)
 
 
 def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:

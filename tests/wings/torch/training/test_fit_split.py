@@ -194,6 +194,30 @@ def test_whatever_reads_logits_gets_them() -> None:
             F.cross_entropy(late.view(-1, WORDS), ids.view(-1))  # would be the loss of other weights
 
 
+def test_pieces_of_logits_have_few_rows_only_where_the_budget_asks_for_it() -> None:
+    model, ids = double(LOSSES["flat"]), ids_of((2, 40))  # 16 rows of logits hold more than the hidden states
+    model(ids).backward()
+    expected = [parameter.grad for parameter in model.parameters()]
+
+    def fitted(budget: Any) -> tuple[int, int]:
+        model.zero_grad()
+        with memplan.torch.fit(model, budget, args=(ids,), allow=["split"]) as fit:
+            model(ids).backward()
+            for parameter, gradient in zip(model.parameters(), expected, strict=True):
+                torch.testing.assert_close(parameter.grad, gradient)
+            return fit.after.total, model.head.forward.narrow
+
+    least, narrow = fitted("least")
+    assert narrow
+    usual, narrow = fitted(2 * least)
+    assert not narrow
+    assert least < usual
+    assert fitted((least + usual) // 2) == (least, True)
+    assert fitted(usual) == (usual, False)
+    with pytest.raises(memplan.InfeasibleError):
+        fitted(least - 1)
+
+
 class FeedForward(nn.Sequential):
     def __init__(self, *between: nn.Module) -> None:
         super().__init__(nn.Linear(WIDTH, 8 * WIDTH), *(between or (nn.GELU(),)), nn.Linear(8 * WIDTH, WIDTH))

@@ -91,7 +91,7 @@ class _Writing:
                 self._keep_node(self._read.nodes[piece.of])
             elif piece.does == "keep":
                 self._kept(piece)
-            else:
+            elif piece.does != "gather":  # who reads rows of several blocks joins them
                 self._part(piece)
         self._keep_node(self._module.graph.output_node())
         self._graph.eliminate_dead_code()

@@ -22,7 +22,7 @@ from ...private import pytree, storage_key
 from ...reading.loops import Loop, loops_of, name_of
 from ..recording import CallRecord, Recording, StorageRecord, View
 from .calls import Composed, Part, Piece, Rows, rows_read
-from .records import adding, changed, moved, record, results_of, showing, written_over
+from .records import adding, changed, copied, moved, record, results_of, showing, written_over
 from .statistics import STATISTICS
 from .table import early_of, part_of
 
@@ -86,7 +86,7 @@ class _Splitting:
             else:
                 known.views = []
         self._does: Mapping[str, Callable[[_core.Piece], CallRecord | None]] = {
-            **{"whole": self._as_it_is, "keep": self._kept, "part": self._part},
+            **{"whole": self._as_it_is, "keep": self._kept, "gather": self._gathered, "part": self._part},
             **{"statistics": self._statistics, "early": self._early},
         }
         self._held: dict[int, _Held] = {}
@@ -113,6 +113,22 @@ class _Splitting:
         self._of[after] = self._of[before]
         views = (self._held[after].view(here), self._held[before].view(there))
         return moved(*views)
+
+    def _gathered(self, piece: _core.Piece) -> CallRecord:
+        """Rows of a block are copied to a buffer, beside rows of other blocks."""
+        [(block, there), (buffer, here)] = piece.reads[0], piece.writes[0]
+        assert here is not None
+        held, root = self._held[block], self._root[self._tensor[buffer]]
+        first, last, *_, base = here
+        whole = math.prod(held.like.sizes[first : last + 1])
+        row = math.prod(held.like.sizes) * held.like.dtype.itemsize // whole
+        sizes = Rows((first, last), 0, self._bytes[buffer] // row, whole, (0, 0)).sizes(held.like.sizes)
+        if root not in self._storage_of:
+            self._storage_of[root] = self._storage(held.like, root)
+        strides = _dense(sizes, held.like.strides)
+        self._held[buffer] = held._replace(storage=self._storage_of[root], offset=0, strides=strides, base=base)
+        self._of[buffer] = self._of[block]
+        return copied(self._held[buffer].view(here), held.view(there))
 
     def _early(self, piece: _core.Piece) -> CallRecord | None:
         """What is made before the first piece."""

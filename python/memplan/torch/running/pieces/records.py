@@ -80,6 +80,12 @@ def moved(place: View, rows: View) -> CallRecord:
     )
 
 
+def copied(place: View, rows: View) -> CallRecord:
+    """A call that copies rows to another place, which may be the first of its storage."""
+    where = (False, range(0), frozenset[View](), False, None, place)
+    return CallRecord(_aten.clone.default, (rows,), {}, (rows,), (place,), (True,), *where, frozenset(), True)
+
+
 # Functions that calls are made of
 
 
