@@ -55,7 +55,7 @@ def _load(split: _core.Graph) -> int:
 
 
 def least_by_regions(case: dict[str, Any], enough: int, load_of: Callable[[_core.Graph], int] = _load) -> int:
-    """The least load over all orders of the ops, regions, pieces, and rows that are made again or kept; or `enough`."""
+    """The least load over all orders of the ops, regions, pieces, rows made again or kept, and blocks; or `enough`."""
     best = None
     for order in _orders(case["ops"]):
         graph = graph_of({**case, "ops": order})
@@ -86,13 +86,16 @@ def _all_regions(graph: _core.Graph) -> Iterator[list[Any]]:
         yield from map(list, product(*(list(_in_pieces(graph, sorted(part))) for part in parts)))
 
 
-def _in_pieces(graph: _core.Graph, ops: list[int]) -> Iterator[tuple[list[tuple[int, int, bool]], int]]:
+def _in_pieces(graph: _core.Graph, ops: list[int]) -> Iterator[tuple[list[tuple[int, int, bool]], int, bool]]:
     read = {name for k in ops for name in graph.ops[k].inputs}
     inner = [k for k in ops if not read.isdisjoint(graph.ops[k].outputs)]
     most = max(graph.ops[k].loops[0].extent for k in ops)
+    left = {name for k in ops for name in graph.ops[k].outputs}
+    read_elsewhere = any(not left.isdisjoint(op.inputs) for k, op in enumerate(graph.ops) if k not in ops)
+    blocks_or_not = (False, True) if read_elsewhere else (False,)
     for again in chain.from_iterable(combinations(inner, count) for count in range(len(inner) + 1)):
         for pieces in range(1, most + 1):
-            yield [(k, 0, k in again) for k in ops], pieces
+            yield from (([(k, 0, k in again) for k in ops], pieces, blocks) for blocks in blocks_or_not)
 
 
 def _partitions(items: list[int]) -> Iterator[list[list[int]]]:

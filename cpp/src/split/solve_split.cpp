@@ -97,12 +97,13 @@ FoundSplit find_split(const Graph& graph, const std::vector<OpFacts>& facts, con
 
 namespace {
 
-constexpr int kMostAsked = 4;                                 // loads that are asked for, until the plan fits too
-constexpr double kPartUnsplit = 0.3;                          // of the time, without pieces
-constexpr double kPartOfPieces = 0.7;                         // of what is left, to find them
-constexpr double kPartOfReordering = 0.3;                     // of what is left, to find one of the ops
-constexpr double kPartOfFirst = 0.5;                          // of the time, for the loops of views as they are given
-constexpr double kWorth = 0.01;                               // of the peak, for which the other order of them is taken
+constexpr Bytes kLeftFree = 100;           // a part of the capacity that loads leave, for gaps between what is placed
+constexpr int kMostAsked = 4;              // loads that are asked for, until the plan fits too
+constexpr double kPartUnsplit = 0.3;       // of the time, without pieces
+constexpr double kPartOfPieces = 0.7;      // of what is left, to find them
+constexpr double kPartOfReordering = 0.3;  // of what is left, to find one of the ops
+constexpr double kPartOfFirst = 0.5;       // of the time, for the loops of views as they are given
+constexpr double kWorth = 0.01;            // of the peak, for which the other order of them is taken
 constexpr std::int64_t kShareOfFits = 8, kShareOfLeast = 32;  // a part of the work for each graph that is made to fit
 constexpr std::int64_t kSearches = 4;                         // and for each search of regions but the first
 constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
@@ -205,6 +206,7 @@ class SplitSolver {
     SplitOptions options = split_;
     options.again = again;
     options.max_pieces = most;
+    if (options.capacity) *options.capacity -= *options.capacity / kLeftFree;
     if (searched_++ > 0) options.work /= kSearches;
     std::optional<InfeasibleError> refused;
     for (int asked = 1;; ++asked) {
@@ -224,7 +226,7 @@ class SplitSolver {
         plan.fitted.reordered = plan.fitted.reordered || reordered_;
         return plan;
       } catch (const InfeasibleError& error) {
-        const bool fits = options.capacity && found.load <= *options.capacity && error.plan;
+        const bool fits = split_.capacity && found.load <= *split_.capacity && error.plan;
         if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
         refused = error;
         *options.capacity -= std::min(*options.capacity, std::max<Bytes>(1, error.plan->peak - *split_.capacity));

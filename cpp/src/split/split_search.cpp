@@ -19,6 +19,8 @@ constexpr int kHardOps = 4;              // ops whose need no region lowers, unt
 constexpr std::size_t kMakers = 3;       // ops that make rows again together, one after another
 constexpr int kSegmentTargets = 4;       // capacities of segments that are tried
 constexpr double kMuchDearer = 2;        // costs of segments in more pieces, with which no more are tried
+constexpr double kCheaper = 0.99;        // as a share of such costs: not in vain
+constexpr int kInVain = 1;               // times that pieces are doubled without that
 constexpr std::size_t kCuts = 16;        // of regions that are looked at, for a cheaper state
 constexpr int kLowerings = 10;           // capacities that are tried for the least load
 
@@ -198,6 +200,7 @@ SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Inde
         if (blocks && !blocks_) break;
         // More pieces hold fewer rows, so that fewer ops run again, but call more kernels.
         double least = std::numeric_limits<double>::infinity();
+        int in_vain = 0;
         for (Index pieces = std::min(kFirstPieces, most); !ended(); pieces = std::min(2 * pieces, most)) {
           const Found found = in_segments(segments, others, pieces, capacity, blocks);
           if (found.judged == nullptr && (!found.regions.empty() || pieces == most)) break;
@@ -205,6 +208,8 @@ SplitSearch::Found SplitSearch::through_statistics(const SplitState& state, Inde
           const bool fits = found.judged->load <= capacity;
           if (is_better(*found.judged, best.judged != nullptr ? *best.judged : state.judged, capacity)) best = found;
           if (pieces == most || (fits && found.judged->cost > kMuchDearer * least)) break;
+          in_vain = fits && found.judged->cost > kCheaper * least ? in_vain + 1 : 0;
+          if (in_vain > kInVain) break;
           if (fits) least = std::min(least, found.judged->cost);
         }
       }
@@ -486,6 +491,16 @@ SplitState SplitSearch::with_less(SplitState state, Bytes enough, bool again) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     if (!take(std::move(others))) ++i;
   }
+  // Many pieces make the rest slow, so those that are plainly too many go first.
+  for (bool coarser = true; coarser && !ended();) {
+    coarser = false;
+    for (std::size_t i = 0; i < now.regions.size() && !ended(); ++i) {
+      std::vector<Region> halved = now.regions;
+      halved[i].pieces /= 2;
+      if (now.regions[i].pieces > kFirstPieces && take(std::move(halved))) coarser = true;
+    }
+  }
+  judge_.give_at_least(given_ / kPartOfMore);
   for (double cost = now.judged->cost + 1; now.judged->reruns && now.judged->cost < cost && !ended();) {
     cost = now.judged->cost;
     now = in_fewer_passes(now, enough);
