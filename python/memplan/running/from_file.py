@@ -49,7 +49,7 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
     """
     whole = _in_order(graph, fitting.split_order)
     position = {op.name: k for k, op in enumerate(whole.ops)}
-    loops = [op.get("loops", []) for op in whole.to_dict()["ops"]]
+    loops = [[_along(loop) for loop in op.get("loops", [])] for op in whole.to_dict()["ops"]]
     regions = []
     for change in fitting.changes:
         if change.kind != "split":
@@ -57,7 +57,7 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
         if len(change.loops) != len(change.ops):
             raise UnsupportedError("ops of the plan run in pieces, and its file does not say along which loops")
         rows = []
-        for name, loop in zip(change.ops, change.loops, strict=True):
+        for name, loop in zip(change.ops, map(_along, change.loops), strict=True):
             if name not in position or (loop and loop not in loops[position[name]]):
                 raise SourceError(f"{ANOTHER}: the plan has the op {name!r} in pieces, along a loop that it has not")
             at = position[name]
@@ -66,6 +66,11 @@ def _split_again(fitting: Fitting, graph: _core.Graph) -> InPieces:
     inplace = any(change.over for change in fitting.changes)
     split = _core.split(whole, regions, _core.StorageOptions(inplace=inplace))
     return InPieces(whole, split.graph, tuple(split.pieces))
+
+
+def _along(loop: Mapping[str, Any]) -> dict[str, Any]:
+    """What a loop goes along: what its pieces hold besides depends on whether kernels were counted."""
+    return {key: value for key, value in loop.items() if key not in ("workspace", "copied")}
 
 
 def _with_copies(graph: _core.Graph, order: Sequence[str]) -> _core.Graph:

@@ -162,9 +162,25 @@ def test_kernels_see_how_the_axes_of_one_sample_lie() -> None:
     assert all(torch.equal(one.grad, in_eager[name]) for name, one in loss.named_parameters())
 
 
-def test_a_plan_from_a_file_is_split_again(tmp_path: Path) -> None:
+def test_a_plan_from_a_file_leaves_blocks_again(tmp_path: Path) -> None:
+    act, norms = nn.SiLU(), [nn.GroupNorm(2, 16) for _ in range(3)]
+    convs = [nn.Conv2d(a, b, 3, padding=1) for a, b in ((3, 16), (16, 16), (16, 16), (16, 16), (16, 3))]
+    layers = [convs[0], norms[0], act, convs[1], nn.Upsample(scale_factor=2)]
+    layers += [convs[2], norms[1], act, convs[3], norms[2], act, convs[4]]
+    net, x = nn.Sequential(*layers).eval(), torch.randn(1, 3, 48, 48)
+    how: Any = {"args": (x,), "allow": ("split", "recompute"), "inplace": False, "kernels": False}
+    plan = memplan.fit(net, int(1.3 * 16 * 96 * 96 * 4), **how)
+    assert any(change.blocks for change in plan.changes)
+    plan.to_json(tmp_path / "plan.json")
+    again = memplan.read_plan(tmp_path / "plan.json").run(x, source=net, check=True).outputs
+    assert torch.equal(again, plan.run(x).outputs)
+    torch.testing.assert_close(again, net(x).detach())
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_a_plan_from_a_file_is_split_again(tmp_path: Path, kernels: bool) -> None:
     net, x = pictures(), torch.randn(2, 3, 64, 64)
-    plan = memplan.fit(net, "40%", allow=("split",), args=(x,))
+    plan = memplan.fit(net, "40%", allow=("split",), args=(x,), kernels=kernels)
     plan.to_json(tmp_path / "plan.json")
     again: Any = memplan.read_plan(tmp_path / "plan.json")
     assert again.fitting == plan.fitting
