@@ -135,8 +135,8 @@ def test_random_regions_leave_blocks(part: int, request: pytest.FixtureRequest) 
     assert lower > 5
 
 
-def norms(count: int, rows: int = 64) -> dict[str, Any]:
-    """Convolutions and norms in turns, over tensors of one size; the last is small."""
+def norms(count: int, rows: int = 64, **widths: int) -> dict[str, Any]:
+    """Convolutions and norms in turns, over tensors of one width if it is not given; the first and last are small."""
     ops, last = [op("c0", "x", window=3, rows=rows)], "c0"
     for k in range(1, count):
         ops.append(op(f"n{k}", last, rows=rows, statistics={"inputs": [last], "bytes": 8}))
@@ -144,7 +144,7 @@ def norms(count: int, rows: int = 64) -> dict[str, Any]:
         last = f"c{k}"
     for one in ops:
         one["cost"] = 1e6 if one["name"][0] == "c" else 1.0
-    return graph([*ops, op("y", last, rows=rows)], rows, x=1, y=1).to_dict()
+    return graph([*ops, op("y", last, rows=rows)], rows, x=1, y=1, **widths).to_dict()
 
 
 def test_fit_leaves_blocks_where_both_sides_do_not_fit(tmp_path: Path) -> None:
@@ -155,5 +155,7 @@ def test_fit_leaves_blocks_where_both_sides_do_not_fit(tmp_path: Path) -> None:
     assert plan.added_cost < 1e6  # no convolution runs twice
     plan.to_json(tmp_path / "plan.json")
     assert memplan.read_plan(tmp_path / "plan.json").changes == plan.changes
+    narrow = memplan.fit(norms(4, c2=2, n3=2, c3=2), 640 + 300, allow=("split", "recompute"), inplace=False)
+    assert {name for change in narrow.changes for name in change.blocks} == {"c0", "c1"}  # else both sides fit
     enough = memplan.fit(net, 2 * 640 + 180, allow=("split", "recompute"), inplace=False)
     assert not any(change.blocks for change in enough.changes)

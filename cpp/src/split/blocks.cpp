@@ -28,7 +28,7 @@ std::map<Index, Axes> may_stay(const Graph& graph, std::span<const RegionRows> r
 // Whether an op of this region reads an input by such rows of a tensor that another region makes.
 bool reads_rows(const RegionRows& rows, Index k, Index input, const Axes& axes) {
   const std::size_t r = at(rows.position.at(k));
-  if (rows.made.contains(rows.op(r).inputs[at(input)]) || rows.runs_whole(r)) return false;
+  if (rows.made.contains(rows.op(r).inputs[at(input)])) return false;
   const Loop& loop = rows.loop(r);
   const auto needs_early = [&](const EarlyOutput& early) {
     return std::ranges::find(early.inputs, input) != early.inputs.end();
@@ -45,8 +45,6 @@ std::vector<Index> tensors_in_blocks(const Graph& graph, std::span<const RegionR
   std::map<Index, Axes> stays = may_stay(graph, regions);
   for (Index k = 0; k < graph.op_count() && !stays.empty(); ++k) {
     const Op& op = graph.op(k);
-    for (const auto* views : {&op.aliases, &op.overwrites})
-      for (const View& view : *views) stays.erase(view.input), stays.erase(view.output);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const auto found = stays.find(op.inputs[i]);
       if (found == stays.end()) continue;

@@ -3,8 +3,8 @@
 //     t/1of3  t/2of3  t/3of3     a region makes these, one after another
 //     ▁▁▁▁▁▁  ▁▁▁▁▁▁  ▁▁▁▁▁▁     and the next frees them, one after another, as it fills others
 //
-// Idea: a tensor stays so if whoever reads it takes the rows that its maker made, in a region of its own. A view, a
-// caller, an op that needs the whole before its first row, or one that runs whole gets the whole.
+// Idea: a tensor stays so if whoever reads it takes the rows that its maker made, in another region. A caller, a view
+// that comes before its region, and an op that runs whole or needs all before its first row get the whole.
 // Complexity: O(inputs of all ops, times regions that make what is read).
 #pragma once
 
