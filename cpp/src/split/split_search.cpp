@@ -114,7 +114,7 @@ std::optional<SplitState> SplitSearch::better(const SplitState& state, Index op,
     if (best.judged == nullptr) best = cut(state, *old, capacity);
   }
   if (best.judged == nullptr) best = grown(state, op, capacity);
-  if (best.judged == nullptr) {
+  if (best.judged == nullptr && blocks_) {
     const Found blocks = in_blocks(state.regions);
     if (blocks.judged != nullptr && is_better(*blocks.judged, state.judged, capacity)) best = blocks;
   }
