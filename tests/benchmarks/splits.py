@@ -111,9 +111,9 @@ def least(source: Any, limit: float) -> dict[str, Any]:
     plan = memplan.plan(source, time_limit=limit)
     ordered = memplan.plan(source, order="best", time_limit=limit)
     begin = time.perf_counter()
-    found = memplan.fit(source, "least", allow=("split",), time_limit=limit)
+    found = memplan.fit(source, "least", allow=("split",), kernels=False, time_limit=limit)
     seconds = time.perf_counter() - begin
-    again = memplan.fit(source, "least", allow=("split", "recompute"), time_limit=limit)
+    again = memplan.fit(source, "least", allow=("split", "recompute"), kernels=False, time_limit=limit)
     pieces = [change.pieces for change in found.changes if change.kind == "split"]
     return {
         "again": again.peak,
