@@ -5,7 +5,8 @@
 Graphs of one to five ops with loops, windows, sums and views, and up to three rows. The least over all plays of single
 iterations (oracles/iterations.py) is below what any split can reach, as a play pays nothing for where rows lie. The
 least over all regions is what the search could find: every order of the ops, every set of regions, every number of
-pieces, rows kept or made again. The bound may not be above the first, nor the plan below either.
+pieces, rows kept or made again, tensors between regions in blocks or whole. The bound may not be above the first, nor
+the plan below either.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 //
 // Idea: a tensor stays so if whoever reads it takes the rows that its maker made, in another region. A caller, a view
 // that comes before its region, and an op that runs whole or needs all before its first row get the whole.
-// Complexity: O(inputs of all ops, times regions that make what is read).
+// Complexity: O(inputs of all ops, and visits of the regions).
 #pragma once
 
 #include <span>

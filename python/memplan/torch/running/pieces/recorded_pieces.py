@@ -118,15 +118,8 @@ class _Splitting:
         """Rows of a block are copied to a buffer, beside rows of other blocks."""
         [(block, there), (buffer, here)] = piece.reads[0], piece.writes[0]
         assert here is not None
-        held, root = self._held[block], self._root[self._tensor[buffer]]
-        first, last, *_, base = here
-        whole = math.prod(held.like.sizes[first : last + 1])
-        row = math.prod(held.like.sizes) * held.like.dtype.itemsize // whole
-        sizes = Rows((first, last), 0, self._bytes[buffer] // row, whole, (0, 0)).sizes(held.like.sizes)
-        if root not in self._storage_of:
-            self._storage_of[root] = self._storage(held.like, root)
-        strides = _dense(sizes, held.like.strides)
-        self._held[buffer] = held._replace(storage=self._storage_of[root], offset=0, strides=strides, base=base)
+        held = self._held[block]
+        self._held[buffer] = self._buffer(buffer, held.like, here)
         self._of[buffer] = self._of[block]
         return copied(self._held[buffer].view(here), held.view(there))
 
@@ -269,16 +262,21 @@ class _Splitting:
         if self._new.storages[result.storage].root == root:
             held = _Held(result, result.storage, result.offset, result.strides, 0)
         else:
-            size = math.prod(result.sizes) * result.dtype.itemsize
-            if result.end - result.begin != size or size % to.rows.whole:
-                raise UnsupportedError(f"tensor {self._tensor[to.tensor]!r} has gaps, so that its rows have no buffer")
-            capacity = self._bytes[to.tensor] // (size // to.rows.whole)
-            sizes = to.rows._replace(begin=0, end=capacity).sizes(result.sizes)
-            if root not in self._storage_of:
-                self._storage_of[root] = self._storage(result, root)
-            held = _Held(result, self._storage_of[root], 0, _dense(sizes, result.strides), to.where[4])
+            held = self._buffer(to.tensor, result, to.where)
         self._held[to.tensor] = held
         return held.view(to.where)
+
+    def _buffer(self, tensor: int, like: View, where: _Range) -> _Held:
+        """Where rows lie of which a tensor of the split graph holds some, and nothing else."""
+        first, last, *_, base = where
+        root, whole = self._root[self._tensor[tensor]], math.prod(like.sizes[first : last + 1])
+        size = math.prod(like.sizes) * like.dtype.itemsize
+        if like.end - like.begin != size or size % whole:
+            raise UnsupportedError(f"tensor {self._tensor[tensor]!r} has gaps, so that its rows have no buffer")
+        sizes = Rows((first, last), 0, self._bytes[tensor] // (size // whole), whole, (0, 0)).sizes(like.sizes)
+        if root not in self._storage_of:
+            self._storage_of[root] = self._storage(like, root)
+        return _Held(like, self._storage_of[root], 0, _dense(sizes, like.strides), base)
 
     def _see(self, piece: _core.Piece, part: Part, shown: Mapping[View, View], writes: Sequence[_To | None]) -> None:
         """Views of rows, which are made by nobody."""
