@@ -105,6 +105,21 @@ def test_the_error_is_of_the_order_that_needs_least() -> None:
     assert (given.value.lower_bound, best.value.lower_bound) == (810, 510)
 
 
+def test_where_a_plan_has_gaps_less_than_the_load_is_asked_for() -> None:
+    # the graph has a load of 15,000 and no plan below 16,000: within the capacity of a byte less, it would come again
+    made = [("a", 6, "x"), ("b", 3, "a"), ("c", 6, "a"), ("d", 2, "ba"), ("e", 3, "ba"), ("f", 2, "e")]
+    made += [("g", 6, "df"), ("h", 2, "fd"), ("i", 6, "b"), ("y", 2, "g")]
+    tensors = [{"name": "x", "shape": [1], "dtype": "int8", "kind": "input"}]
+    tensors += [{"name": name, "shape": [size * 1000], "dtype": "int8"} for name, size, _ in made]
+    ops = [{"name": f"make_{name}", "inputs": [*read], "outputs": [name], "cost": 1.0} for name, _, read in made]
+    net = {"tensors": tensors, "ops": ops, "outputs": ["y"]}
+    plan = memplan.plan(net)
+    assert (plan.load, plan.peak) == (15000, 16000)
+    for capacity in (15000, 15999):
+        found = memplan.fit(net, capacity, allow=("recompute",))
+        assert (found.peak, found.added_cost) == (14000, 2.0)
+
+
 def test_what_draws_random_numbers_does_not_run_again() -> None:
     graph = chain(3)
     graph["ops"][0]["recompute"] = False

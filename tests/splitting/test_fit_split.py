@@ -39,6 +39,16 @@ def test_the_least_is_lower_and_says_what_it_is_made_of() -> None:
     assert "split" in str(plan.fitting)
 
 
+@pytest.mark.parametrize(
+    ("planner", "capacity", "most"), [("megengine", 16_000, 390_000), ("best_fit", 44_432, 200_000)]
+)
+def test_pieces_whose_plan_has_gaps_give_way_to_others(planner: str, capacity: int, most: float) -> None:
+    # the first pieces fit by their load, but not as this planner lays them out
+    plan = memplan.fit(mobilenet_v2(96, 0.35), capacity, planner=planner, allow=("split",))
+    assert plan.peak <= capacity
+    assert plan.added_cost <= most
+
+
 def multiplications(plan: memplan.Plan) -> float:
     return sum(op.cost or 0 for op in plan.graph.ops if op.type != "memplan.keep")
 

@@ -101,8 +101,8 @@ class Graph {
  public:
   // Throws GraphError, naming op and tensor, for: empty or repeated names, unknown names, negative sizes, a tensor
   // written twice or never, a malformed branch or loop, a body that is left and entered again, an op that gets all its
-  // inputs in no run, a read before the write, cycles, views outside their root, reads of bytes that an overwrite has destroyed. An intermediate
-  // listed in `outputs` becomes an output.
+  // inputs in no run, a read before the write, cycles, views outside their root, reads of bytes that an overwrite has
+  // destroyed. An intermediate listed in `outputs` becomes an output.
   explicit Graph(GraphSpec spec);
   // Throws for the same faults. Indices must exist.
   explicit Graph(GraphParts parts);

@@ -102,8 +102,9 @@ struct RegionError : GraphError {
 };
 
 // The graph with the ops of each region in pieces; all other ops are as they were. Ops between those of a region run
-// before it or after it. `storage` says whether tensors may be written over others. Throws GraphError if `regions` are invalid, and UnsupportedError for graphs with several
-// streams, branches or a layout. Throws RegionError if a region cannot run in pieces, for one of these reasons:
+// before it or after it. `storage` says whether tensors may be written over others. Throws GraphError if `regions` are
+// invalid, and UnsupportedError for graphs with several streams, branches or a layout. Throws RegionError if a region
+// cannot run in pieces, for one of these reasons:
 //   - an op has no such loop, or overwrites its input,
 //   - an op reads a whole tensor, or rows along other axes, and the region makes this tensor in pieces,
 //   - an op that adds to a sum would run in two passes,

@@ -50,8 +50,9 @@ class FitSolver {
   // `refused`: why the plan of this very graph was, if it was tried.
   FittedPlan within(std::optional<InfeasibleError> refused) {
     Bytes target = options_.capacity;
-    if (refused && refused->plan && load_in(*orders_[0].graph, storage_) <= target) {
-      target -= std::min(target, missing(*refused));
+    const Bytes load = load_in(*orders_[0].graph, storage_);
+    if (refused && refused->plan && load <= target) {
+      target = below(target, load, *refused);
       refused = of_one_schedule(*refused, 0);
     } else {
       refused.reset();
@@ -64,7 +65,7 @@ class FitSolver {
         refused = of_one_schedule(error, fitted.rest.load_bound);
         if (stopped_) throw InterruptedError("asked to end");
         if (target == 0) break;
-        target -= std::min(target, missing(error));
+        target = below(target, fitted.rest.load, error);
       }
     }
     throw *refused;
@@ -148,6 +149,13 @@ class FitSolver {
     const InfeasibleError& why = before ? *before : *refused;
     if (stopped_ && !why.proven()) throw InterruptedError("asked to end");  // whoever interrupts this has no plan
     throw why;
+  }
+
+  // What to ask for next, where a graph of this load was made for the target and refused: it must not come again.
+  Bytes below(Bytes target, Bytes load, const InfeasibleError& refused) const {
+    const Bytes less = missing(refused);
+    if (target - less >= load) target = load;
+    return target - std::min(target, less);
   }
 
   // Bytes that a plan is above the capacity, or that any plan is at least.

@@ -5,8 +5,9 @@
 //
 // Idea: the cheapest way from the first op to the last over cuts between ops. A segment may be taken if the tensors that
 // are whole while it runs, and some rows of those inside, fit. What a segment makes may lie over what it reads last
-// (inplace_rows.hpp), or may fill memory as this is freed, if both stay in blocks (split.hpp). It costs what its ops cost in all of its passes. What else is alive is not counted, so the caller
-// judges the result, and asks for less if need be.
+// (inplace_rows.hpp), or may fill memory as this is freed, if both stay in blocks (split.hpp). It costs what its ops
+// cost in all of its passes. What else is alive is not counted, so the caller judges the result, and asks for less if
+// need be.
 // Complexity: O(cuts^2 * ops) for the costs. At most kMostCuts cuts are looked at: those where fewer bytes lie between
 // the two sides than near them.
 #pragma once

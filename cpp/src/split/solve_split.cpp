@@ -102,10 +102,15 @@ constexpr int kMostAsked = 4;              // loads that are asked for, until th
 constexpr double kPartUnsplit = 0.3;       // of the time, without pieces
 constexpr double kPartOfPieces = 0.7;      // of what is left, to find them
 constexpr double kPartOfReordering = 0.3;  // of what is left, to find one of the ops
+constexpr double kPartOfBoth = 0.6;        // of the time, before what runs again gets the rest
 constexpr double kPartOfFirst = 0.5;       // of the time, for the loops of views as they are given
 constexpr double kWorth = 0.01;            // of the peak, for which the other order of them is taken
 constexpr std::int64_t kShareOfFits = 8, kShareOfLeast = 32;  // a part of the work for each graph that is made to fit
-constexpr std::int64_t kSearches = 4;                         // and for each search of regions but the first
+constexpr double kLittleGained =
+    0.5;  // of the unchanged peak: if pieces leave more, the whole work goes to what runs again
+constexpr std::int64_t kSearches = 4;  // and for each search of regions but the first
+// Of placing pieces within a capacity: if that fails, a lower load is easier to place than to try for longer.
+constexpr std::int64_t kEffort = 20'000'000, kEffortPerTensor = 50'000;
 constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
 
 class SplitSolver {
@@ -197,8 +202,21 @@ class SplitSolver {
     options.capacity = split_.capacity.value_or(0);
     limit(options, share);
     options.work /= split_.capacity ? kShareOfFits : kShareOfLeast;
-    if (split_.capacity) return solve_changed(graph, facts, storage_, options, reorder, planner_);
+    if (split_.capacity) {
+      const ChosenPlanner planner = graph == graph_ ? planner_ : with_little_effort(*graph);
+      return solve_changed(graph, facts, storage_, options, reorder, planner);
+    }
     return solve_changed_least(graph, facts, storage_, options, reorder, planner_);
+  }
+
+  // The planner, with less effort than usual unless the caller has set it.
+  ChosenPlanner with_little_effort(const Graph& graph) const {
+    ChosenPlanner planner = planner_;
+    const auto count = static_cast<std::int64_t>(graph.tensors().size());
+    for (const Parameter& parameter : planner_.planner.parameters)
+      if (parameter.name == "effort")
+        planner.set.emplace_back(parameter.name, std::max(kEffort, kEffortPerTensor * count));
+    return planner;
   }
 
   // None if these pieces were made to fit before.
@@ -229,7 +247,10 @@ class SplitSolver {
         const bool fits = split_.capacity && found.load <= *split_.capacity && error.plan;
         if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
         refused = error;
-        *options.capacity -= std::min(*options.capacity, std::max<Bytes>(1, error.plan->peak - *split_.capacity));
+        const Bytes less = std::max<Bytes>(1, error.plan->peak - *split_.capacity);
+        if (*options.capacity - less >= found.load)
+          options.capacity = found.load;  // or the same pieces would come again
+        *options.capacity -= std::min(*options.capacity, less);
       }
     }
   }
@@ -322,7 +343,7 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};
   SplitOptions rest = split;
   const auto found_in_pieces = [&] {
-    share_time(rest, split.time_limit, begin);
+    share_time(rest, split.time_limit, begin, others && !rest.capacity ? kPartOfBoth : 1);
     return in_either(graph, facts, storage, fit, rest, others, reorder, planner);
   };
   if (split.capacity) try {
@@ -335,6 +356,19 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
       return least;
     }
   SplitPlan found = found_in_pieces();
+  if (others && given) {
+    const Bytes peak = found.fitted.found.plan.peak;
+    if (static_cast<double>(peak) > kLittleGained * static_cast<double>(given->found.plan.peak)) try {
+        share_time(part, split.time_limit, begin, 1);
+        FittedPlan alone = solve_changed_least(graph, facts, storage, part, reorder, planner);
+        if (alone.found.plan.peak < peak) {
+          alone.load_bound = std::min(found.fitted.load_bound, alone.found.plan.peak);
+          alone.cost_bound = 0;
+          found = {std::move(alone), {}, {}, {}, {}};
+        }
+      } catch (const EndedError&) {  // what is found so far is lower than the graph as it is
+      }
+  }
   if (!given || found.fitted.found.plan.peak < given->found.plan.peak) return found;
   given->load_bound = std::min(found.fitted.load_bound, given->found.plan.lower_bound);
   return {std::move(*given), {}, {}, {}, {}};

@@ -11,8 +11,8 @@
 //           │▄▆█▆█▆█▆▄                 │▄▆▅▅▅▅█▆▄
 //           └──────────▶ op            └──────────▶ op
 //
-// Tensors between regions stay in blocks if they would not fit whole. Rows are kept. Ops make them again if keeping them needs too many bytes, or costs more. Only then may a region run in
-// several passes, which make rows again too.
+// Tensors between regions stay in blocks if they would not fit whole. Rows are kept. Ops make them again if keeping
+// them needs too many bytes, or costs more. Only then may a region run in several passes, which make rows again too.
 //
 // It is a descent without a guarantee: a capacity that it does not reach may be possible. The same input gives the same
 // result, unless the time limit or `stop` ends it.
