@@ -106,9 +106,8 @@ constexpr double kPartOfBoth = 0.6;        // of the time, before what runs agai
 constexpr double kPartOfFirst = 0.5;       // of the time, for the loops of views as they are given
 constexpr double kWorth = 0.01;            // of the peak, for which the other order of them is taken
 constexpr std::int64_t kShareOfFits = 8, kShareOfLeast = 32;  // a part of the work for each graph that is made to fit
-constexpr double kLittleGained =
-    0.5;  // of the unchanged peak: if pieces leave more, the whole work goes to what runs again
-constexpr std::int64_t kSearches = 4;  // and for each search of regions but the first
+constexpr std::int64_t kSearches = 4;                         // and for each search of regions but the first
+constexpr double kLittleGained = 0.5;  // of the unchanged peak: if pieces leave more, reruns get all of the work
 // Of placing pieces within a capacity: if that fails, a lower load is easier to place than to try for longer.
 constexpr std::int64_t kEffort = 20'000'000, kEffortPerTensor = 50'000;
 constexpr Index kFewer[] = {16, 4};  // pieces, where ops run again or tensors move, whatever pieces there are
@@ -248,8 +247,7 @@ class SplitSolver {
         if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
         refused = error;
         const Bytes less = std::max<Bytes>(1, error.plan->peak - *split_.capacity);
-        if (*options.capacity - less >= found.load)
-          options.capacity = found.load;  // or the same pieces would come again
+        if (*options.capacity - less >= found.load) options.capacity = found.load;  // or these come again
         *options.capacity -= std::min(*options.capacity, less);
       }
     }
@@ -343,7 +341,7 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
   if (given && split.capacity) return {std::move(*given), {}, {}, {}, {}};
   SplitOptions rest = split;
   const auto found_in_pieces = [&] {
-    share_time(rest, split.time_limit, begin, others && !rest.capacity ? kPartOfBoth : 1);
+    share_time(rest, split.time_limit, begin, others && !split.capacity ? kPartOfBoth : 1);
     return in_either(graph, facts, storage, fit, rest, others, reorder, planner);
   };
   if (split.capacity) try {
