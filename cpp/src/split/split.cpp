@@ -32,7 +32,7 @@ struct Held {
 };
 
 // Rows of a tensor in a tensor of their own.
-struct Block {
+struct BlockOfRows {
   RowRange rows;
   Index tensor;  // of the split graph
 };
@@ -460,8 +460,8 @@ class Splitter {
   HeldRows in_one(const RegionRows& rows, std::size_t r, Index t, const Axes& axes, RowRange wanted) {
     HeldRows found{kNone, false, axes, wanted, wanted.begin};
     if (wanted.empty()) return found;
-    const std::vector<Block>& blocks = blocks_.at(t);
-    auto block = std::ranges::find_if(blocks, [&](const Block& one) { return wanted.begin < one.rows.end; });
+    const std::vector<BlockOfRows>& blocks = blocks_.at(t);
+    auto block = std::ranges::find_if(blocks, [&](const BlockOfRows& one) { return wanted.begin < one.rows.end; });
     if (wanted.end <= block->rows.end) return {block->tensor, false, axes, wanted, block->rows.begin};
     const Bytes row = graph_.tensor(t).bytes / rows_of(graph_.tensor(t), axes);
     for (; block != blocks.end() && block->rows.begin < wanted.end; ++block) {
@@ -647,7 +647,7 @@ class Splitter {
   std::vector<Piece> pieces_;
   std::vector<Index> tensor_of_;
   Bytes kept_bytes_ = 0;
-  std::map<Index, std::vector<Block>> blocks_;  // by tensor that stays in blocks: those that there are, ascending
+  std::map<Index, std::vector<BlockOfRows>> blocks_;  // by tensor that stays in blocks: those that there are, ascending
   // Of the region that is being written:
   std::unordered_map<Index, Index> over_;  // by tensor that leaves it: the tensor over which it is written
   std::unordered_map<Index, Index> written_over_by_;
