@@ -52,7 +52,7 @@ class FitSolver {
     Bytes target = options_.capacity;
     const Bytes load = load_in(*orders_[0].graph, storage_);
     if (refused && refused->plan && load <= target) {
-      target = below(target, load, *refused);
+      target = next_load(target, load, options_.capacity, *refused);
       refused = of_one_schedule(*refused, 0);
     } else {
       refused.reset();
@@ -65,7 +65,7 @@ class FitSolver {
         refused = of_one_schedule(error, fitted.rest.load_bound);
         if (stopped_) throw InterruptedError("asked to end");
         if (target == 0) break;
-        target = below(target, fitted.rest.load, error);
+        target = next_load(target, fitted.rest.load, options_.capacity, error);
       }
     }
     throw *refused;
@@ -151,18 +151,6 @@ class FitSolver {
     throw why;
   }
 
-  // What to ask for next, where a graph of this load was made for the target and refused: it must not come again.
-  Bytes below(Bytes target, Bytes load, const InfeasibleError& refused) const {
-    const Bytes less = missing(refused);
-    if (target - less >= load) target = load;
-    return target - std::min(target, less);
-  }
-
-  // Bytes that a plan is above the capacity, or that any plan is at least.
-  Bytes missing(const InfeasibleError& refused) const {
-    return std::max<Bytes>(1, (refused.plan ? refused.plan->peak : refused.lower_bound) - options_.capacity);
-  }
-
   // What is proven of the plans of one schedule is not so of others.
   static InfeasibleError of_one_schedule(const InfeasibleError& refused, Bytes load_bound) {
     if (!refused.proven()) return refused;
@@ -216,6 +204,12 @@ class FitSolver {
 };
 
 }  // namespace
+
+Bytes next_load(Bytes asked, Bytes load, Bytes capacity, const InfeasibleError& refused) {
+  const Bytes missing = std::max<Bytes>(1, (refused.plan ? refused.plan->peak : refused.lower_bound) - capacity);
+  const Bytes from = asked - missing >= load ? load : asked;
+  return from - std::min(from, missing);
+}
 
 FittedPlan solve_changed(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                          const StorageOptions& storage, const FitOptions& options, bool reorder,

@@ -21,6 +21,10 @@ struct TriedAsItIs {
 TriedAsItIs try_as_it_is(const AsItIs& given, const ChosenPlanner& planner, std::optional<Bytes> capacity,
                          const FitOptions& options);
 
+// The load to ask for next, where a graph of this `load` was made for the load `asked`, and has no plan within the
+// capacity: less by what is missing, and below `load`, so that the same graph does not come again.
+Bytes next_load(Bytes asked, Bytes load, Bytes capacity, const InfeasibleError& refused);
+
 // As solve_fit. `refused`: why this graph, with these options, has no plan.
 FittedPlan solve_changed(std::shared_ptr<const Graph> graph, const std::vector<OpFacts>& facts,
                          const StorageOptions& storage, const FitOptions& options, bool reorder,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -246,9 +247,7 @@ class SplitSolver {
         const bool fits = split_.capacity && found.load <= *split_.capacity && error.plan;
         if (!fits || asked == kMostAsked || *options.capacity == 0) throw;
         refused = error;
-        const Bytes less = std::max<Bytes>(1, error.plan->peak - *split_.capacity);
-        if (*options.capacity - less >= found.load) options.capacity = found.load;  // or these come again
-        *options.capacity -= std::min(*options.capacity, less);
+        options.capacity = next_load(*options.capacity, found.load, *split_.capacity, error);
       }
     }
   }
@@ -354,19 +353,18 @@ SplitPlan solve_split(std::shared_ptr<const Graph> graph, const std::vector<OpFa
       return least;
     }
   SplitPlan found = found_in_pieces();
-  if (others && given) {
-    const Bytes peak = found.fitted.found.plan.peak;
-    if (static_cast<double>(peak) > kLittleGained * static_cast<double>(given->found.plan.peak)) try {
-        share_time(part, split.time_limit, begin, 1);
-        FittedPlan alone = solve_changed_least(graph, facts, storage, part, reorder, planner);
-        if (alone.found.plan.peak < peak) {
-          alone.load_bound = std::min(found.fitted.load_bound, alone.found.plan.peak);
-          alone.cost_bound = 0;
-          found = {std::move(alone), {}, {}, {}, {}};
-        }
-      } catch (const EndedError&) {  // what is found so far is lower than the graph as it is
+  const double most =
+      given ? kLittleGained * static_cast<double>(given->found.plan.peak) : std::numeric_limits<double>::infinity();
+  if (others && static_cast<double>(found.fitted.found.plan.peak) > most) try {
+      share_time(part, split.time_limit, begin);
+      FittedPlan reruns = solve_changed_least(graph, facts, storage, part, reorder, planner);
+      if (reruns.found.plan.peak < found.fitted.found.plan.peak) {
+        reruns.load_bound = std::min(found.fitted.load_bound, reruns.found.plan.peak);
+        reruns.cost_bound = 0;
+        found = {std::move(reruns), {}, {}, {}, {}};
       }
-  }
+    } catch (const EndedError&) {  // what is found stays
+    }
   if (!given || found.fitted.found.plan.peak < given->found.plan.peak) return found;
   given->load_bound = std::min(found.fitted.load_bound, given->found.plan.lower_bound);
   return {std::move(*given), {}, {}, {}, {}};
